@@ -40,7 +40,7 @@ MIN_KEY_BYTES: Final = 16
 NONCE_BYTES: Final = 16
 TAG_BYTES: Final = 32
 
-SEALED: Final = (Reasoning, Message, FunctionCall, CustomToolCall)
+SEALED_KINDS: Final = (Reasoning, Message, FunctionCall, CustomToolCall)
 """Items that are sealed. Results of a provider's own tools go to every model as text."""
 
 # Typed Any, because type checkers accept only classes as this argument, not unions.

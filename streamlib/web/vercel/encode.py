@@ -434,7 +434,7 @@ class VercelEncoder(MessageEncoder):
     def _end_text(self, index: int, item: ResponseItem) -> bytes:
         out = b""
         metadata = self._item_metadata(item)
-        if self._sealed and index in self._kinds:
+        if self._sealed_state and index in self._kinds:
             out = self._start_part(index)  # sealed state needs a part, even an empty one
         if index in self._open:
             self._open.discard(index)
@@ -452,9 +452,9 @@ class VercelEncoder(MessageEncoder):
 
     def _item_metadata(self, item: ResponseItem) -> JsonObject:
         """The metadata at the end of a part, which replaces that of its start: agent and state."""
-        if self._sealed is None and not isinstance(item, CALLS):
+        if self._sealed_state is None and not isinstance(item, CALLS):
             return {}
-        return own_metadata(item.agent, self._sealed)
+        return own_metadata(item.agent, self._sealed_state)
 
     def _end_call(self, call_id: str, item: Call) -> bytes:
         self._report_state(item)
