@@ -75,8 +75,10 @@ class Seal:
             raise ValueError("a seal needs a key")
         self._user = hashlib.sha256(user.encode("utf-8", "surrogatepass")).digest()
 
-    def close(self, item: ResponseItem) -> str:
-        """The item as a text for the page."""
+    def close(self, item: ResponseItem) -> str | None:
+        """The item as a text for the page; None for a kind that is not sealed."""
+        if not isinstance(item, SEALED_KINDS):
+            return None
         encrypting, authenticating = self._keys[0]
         nonce = secrets.token_bytes(NONCE_BYTES)
         hidden = _encrypted(msgspec.json.encode(item), encrypting, nonce)

@@ -44,12 +44,12 @@ from streamlib.web.agui.events import (
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText, error_data
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
-from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
+    Sealer,
     as_text,
     files,
     inline_result,
@@ -127,7 +127,7 @@ class AguiEncoder(MessageEncoder):
         approval_tools: Collection[str] = (),
         public: bool = False,
         error_text: ErrorText | None = None,
-        seal: Seal | None = None,
+        seal: Sealer | None = None,
     ) -> None:
         super().__init__(
             model=model,

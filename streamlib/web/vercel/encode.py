@@ -35,12 +35,12 @@ import msgspec
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
-from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
+    Sealer,
     call_input,
     inline_result,
     opaque_state,
@@ -163,7 +163,7 @@ class VercelEncoder(MessageEncoder):
         metadata: JsonObject | None = None,
         public: bool = False,
         error_text: ErrorText | None = None,
-        seal: Seal | None = None,
+        seal: Sealer | None = None,
     ) -> None:
         super().__init__(
             model=model,
