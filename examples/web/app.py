@@ -10,8 +10,6 @@ needs that provider's key in the environment:
 
     STREAMLIB_MODEL=anthropic:claude-opus-5 python examples/web/app.py
 
-With `--log URL` several servers show the same conversations, and any may die (`logged.py`).
-
 The page is plain files (`page/`), nothing is built. Needs `pip install 'streamlib[gateway]'`; with
 `--trio` hypercorn instead of uvicorn.
 """
@@ -40,7 +38,6 @@ from common import (
 )
 from conversations import Conversation, Conversations
 from frameworks import framework_routes
-from logged import LoggedChat
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -50,7 +47,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from streamlib import Client, ErrorInfo, Failed, Prompt, StreamError, agent, encoder, user
-from streamlib.durable import Log, open_log
 from streamlib.pipeline import coalesce, pipe
 from streamlib.testing import Behaviour, serve
 from streamlib.web import StreamResponse
@@ -59,12 +55,6 @@ log = logging.getLogger("examples.web")
 HERE = Path(__file__).parent
 GRACE = 10.0
 """Seconds that a response goes on when the last tab has left: a reload takes one or two."""
-
-LEASE = 5.0
-"""With a log: seconds of silence after which a server counts as dead."""
-
-KEEP = 24 * 3600.0
-"""With a log: seconds for which a response is kept."""
 
 Handler = Callable[[Any, Any], Awaitable[Response]]
 
@@ -185,9 +175,7 @@ class Chat:
             turn.cancel()
 
 
-def conversation_route(
-    chat: Chat | LoggedChat, action: str, handle: Handler, body_type: type
-) -> Route:
+def conversation_route(chat: Chat, action: str, handle: Handler, body_type: type) -> Route:
     """The route of something that a page does with a conversation."""
 
     async def endpoint(request: Request) -> Response:
@@ -221,14 +209,9 @@ def application(
     model: str,
     tasks: TaskGroup,
     grace: float = GRACE,
-    *,
-    log: Log | None = None,
-    lease: float = LEASE,
 ) -> Starlette:
     """The pages and their endpoints. Answers are written in `tasks`."""
-    chat: Chat | LoggedChat = Chat(client, model, tasks, grace)
-    if log is not None:
-        chat = LoggedChat(client, model, tasks, log, lease)
+    chat = Chat(client, model, tasks, grace)
     routes = [
         conversation_route(chat, "questions", chat.ask, Question),
         conversation_route(chat, "events", chat.follow, Place),
@@ -261,8 +244,6 @@ async def serve_page(app: Starlette, port: int, backend: str) -> None:
 async def main(
     port: int = 8000,
     backend: str = "asyncio",
-    log_url: str | None = None,
-    lease: float = LEASE,
 ) -> None:
     """Serve the pages, and the provider of a model `loopback:…`."""
     model = os.environ.get("STREAMLIB_MODEL", "loopback:echo")
@@ -271,12 +252,8 @@ async def main(
         if model.startswith("loopback:") and base_url is None:
             base_url = await tasks.start(serve, Behaviour(pace=0.04))
         client = await stack.enter_async_context(Client(base_url=base_url))
-        log = None
-        if log_url is not None:
-            log = await stack.enter_async_context(open_log(log_url, lease=lease, keep=KEEP))
-        # Inside of the log's block, so that what is still written gets an end there.
         async with anyio.create_task_group() as writers:
-            app = application(client, model, writers, log=log, lease=lease)
+            app = application(client, model, writers)
             await serve_page(app, port, backend)
             writers.cancel_scope.cancel()
         tasks.cancel_scope.cancel()
@@ -286,13 +263,7 @@ if __name__ == "__main__":
     options = argparse.ArgumentParser(description="A chat page on this machine.")
     options.add_argument("--port", type=int, default=8000)
     options.add_argument("--trio", action="store_true", help="with hypercorn on trio")
-    options.add_argument(
-        "--log",
-        metavar="URL",
-        help="keep the conversations there: sqlite:///file, redis://host, or memory:",
-    )
-    options.add_argument("--lease", type=float, default=LEASE, help="seconds, with --log")
     given = options.parse_args()
     loop = "trio" if given.trio else "asyncio"
     with suppress(KeyboardInterrupt):
-        anyio.run(main, given.port, loop, given.log, given.lease, backend=loop)
+        anyio.run(main, given.port, loop, backend=loop)

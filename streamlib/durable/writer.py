@@ -21,7 +21,8 @@ from streamlib.durable.reaper import stopped
 from streamlib.durable.records import encode_event, endings, is_terminal
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
-from streamlib.pipeline.reading import EventLists, owned
+from streamlib.pipeline.branches import owned
+from streamlib.pipeline.reading import EventLists
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import TOKEN_EVENTS, Event, Failed, OutputItemDone, RunEvent
 from streamlib_parsers.stream_error import StreamError

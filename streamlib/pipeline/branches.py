@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,7 +13,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from streamlib.pipeline.pacing import TextDelta, joined, text_key
-from streamlib.pipeline.reading import BatchSource, EventLists, owned
+from streamlib.pipeline.reading import BatchSource, EventLists
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import TEXT_DELTAS, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
@@ -21,9 +22,24 @@ READ_AHEAD: Final = 4096
 """Events read ahead of a slow consumer before the source has to wait: some seconds of the fastest
 models."""
 
-
 Slow: TypeAlias = Literal["wait", "coalesce", "fail"]
 """What happens where a branch is too far behind."""
+
+
+@asynccontextmanager
+async def owned(stream: Any) -> AsyncGenerator[Any]:
+    """A stream for its only reader: entered if it was not, closed at the end of the block."""
+    if getattr(stream, "is_new", hasattr(stream, "__aenter__")):
+        async with stream as entered:
+            yield entered
+        return
+    try:
+        yield stream
+    finally:
+        aclose = getattr(stream, "aclose", None)
+        if aclose is not None:
+            with anyio.CancelScope(shield=True):
+                await aclose()
 
 
 class Signal:

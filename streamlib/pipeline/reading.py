@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any, Generic, Self, TypeVar
-
-import anyio
 
 from streamlib.pipeline.attempts import StartFailure
 from streamlib_parsers.accumulate import Response
@@ -102,22 +99,6 @@ class EventLists:
         if self._lists is not None:
             return await anext(self._lists)
         return [await anext(self._single)]
-
-
-@asynccontextmanager
-async def owned(stream: Any) -> AsyncGenerator[Any]:
-    """A stream for its only reader: entered if it was not, closed at the end of the block."""
-    if getattr(stream, "is_new", hasattr(stream, "__aenter__")):
-        async with stream as entered:
-            yield entered
-        return
-    try:
-        yield stream
-    finally:
-        aclose = getattr(stream, "aclose", None)
-        if aclose is not None:
-            with anyio.CancelScope(shield=True):
-                await aclose()
 
 
 class Loops:

@@ -22,12 +22,13 @@ from streamlib.pipeline.branches import (
     Slow,
     TaskBlock,
     TeeReader,
+    owned,
     read_lists,
     read_owned,
 )
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.opening import PipeOptions
-from streamlib.pipeline.reading import BatchSource, owned
+from streamlib.pipeline.reading import BatchSource
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
@@ -122,7 +123,7 @@ class Share(TaskBlock):
         """Failure of the source, which each reader raises after the events before it."""
         self._wanted = 0
         """How many events the reader that is ahead of the others needs."""
-        self._asked = Signal()
+        self._wants = Signal()
         self._arrived = Signal()
 
     async def __aenter__(self) -> Self:
@@ -146,7 +147,7 @@ class Share(TaskBlock):
             if self._has_ended:
                 raise StopAsyncIteration
             self._wanted = position + 1
-            self._asked.set()
+            self._wants.set()
             await self._arrived.wait()
         return self.events[position:]
 
@@ -168,7 +169,7 @@ class Share(TaskBlock):
 
     async def _wait_for_readers(self) -> None:
         while self._wanted <= len(self.events):
-            await self._asked.wait()
+            await self._wants.wait()
 
 
 class _FromTheStart(BatchSource):

@@ -21,10 +21,10 @@ from typing import Any, Final, Self, TypeAlias
 import anyio
 
 from streamlib.pipeline.attempts import Attempts, StartFailure, is_output, read_opening
-from streamlib.pipeline.branches import READ_AHEAD, Signal, TaskBlock
+from streamlib.pipeline.branches import READ_AHEAD, Signal, TaskBlock, owned
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.opening import PipeOptions
-from streamlib.pipeline.reading import Batches, BatchSource, EventLists, owned
+from streamlib.pipeline.reading import Batches, BatchSource, EventLists
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo

@@ -39,7 +39,7 @@ class Round:
         self.calls = calls
         self.errors: list[CallOutput] = []
         self.outputs: list[CallOutput] = []
-        self._completed: dict[int, FunctionCall] = {}
+        self._mended: dict[int, FunctionCall] = {}
         """Calls with broken arguments, as the next request has them, by their index."""
         self._broken = broken_before
         """How many responses in a row had such calls."""
@@ -56,15 +56,15 @@ class Round:
             for index, item in enumerate(response.items):
                 if index in broken and isinstance(item, FunctionCall):
                     wrapped = msgspec.json.encode({"_raw": scrub_text(item.arguments)}).decode()
-                    completed = replace(item, status="completed", arguments=wrapped)
-                    self._completed[index] = completed
-                    self.errors.append(completed.output(BROKEN, is_error=True))
-        self._broken = self._broken + 1 if self._completed else 0
+                    mended = replace(item, status="completed", arguments=wrapped)
+                    self._mended[index] = mended
+                    self.errors.append(mended.output(BROKEN, is_error=True))
+        self._broken = self._broken + 1 if self._mended else 0
 
     def items(self, response: Response) -> list[ResponseItem]:
         """The items of the response, and the outputs in the order of their calls."""
-        items = [self._completed.get(index, item) for index, item in enumerate(response.items)]
-        order = [call.call_id for call in (*self._completed.values(), *self.calls)]
+        items = [self._mended.get(index, item) for index, item in enumerate(response.items)]
+        order = [call.call_id for call in (*self._mended.values(), *self.calls)]
         outputs = sorted(self.outputs, key=lambda output: order.index(output.call_id))
         return [*items, *outputs]
 

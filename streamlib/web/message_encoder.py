@@ -10,8 +10,7 @@ import msgspec
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
-from streamlib.web.sealing import SEALED, Seal
-from streamlib.web.ui_parts import CallIds, ReasoningGaps, opaque_state, without_state
+from streamlib.web.ui_parts import CallIds, ReasoningGaps, Sealer, opaque_state, without_state
 from streamlib.wires.encoders import RunEncoder, sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
@@ -36,7 +35,7 @@ class MessageEncoder(EventEncoder, ABC):
         approval_tools: Collection[str],
         public: bool,
         error_text: ErrorText | None,
-        seal: Seal | None,
+        seal: Sealer | None,
     ) -> None:
         super().__init__(sse)
         self.ended = False
@@ -46,7 +45,7 @@ class MessageEncoder(EventEncoder, ABC):
         if public or seal is not None:
             self._view = PublicView(self._report, error_text)
         self._seal = seal
-        self._sealed: str | None = None
+        self._sealed_state: str | None = None
         """The sealed state of the item that ends now; None if it has none, or without a seal."""
         self._model = model
         """The newest model that an event named; before the first, the caller's."""
@@ -86,12 +85,13 @@ class MessageEncoder(EventEncoder, ABC):
             return self._drop(event)
         return method(self, event)
 
-    def _with_sealed_state(self, event: OutputItemDone, seal: Seal) -> OutputItemDone:
-        """The end of an item whose state goes to the page as `_sealed`."""
-        self._sealed = None
-        if not isinstance(event.item, SEALED) or not opaque_state(event.item):
+    def _with_sealed_state(self, event: OutputItemDone, seal: Sealer) -> OutputItemDone:
+        """The end of an item whose state goes to the page as `_sealed_state`."""
+        self._sealed_state = None
+        if opaque_state(event.item):
+            self._sealed_state = seal.close(event.item)
+        if self._sealed_state is None:
             return event
-        self._sealed = seal.close(event.item)
         return msgspec.structs.replace(event, item=without_state(event.item))
 
     def _on_notice(self, event: Notice) -> bytes:

@@ -125,8 +125,8 @@ class ParsedRequest:
         # Files of the message are parts of their own.
         parts = tuple([part for part in item.content if isinstance(part, (Text, Refusal))])
         item = replace(item, content=parts)
-        words = [part.text if isinstance(part, Text) else part.refusal for part in parts]
-        if "".join(words) == shown:
+        texts = [part.text if isinstance(part, Text) else part.refusal for part in parts]
+        if "".join(texts) == shown:
             return item
         self.dropped(path, CHANGED)
         return None

@@ -39,9 +39,9 @@ class StreamResponse(Response):
             return StreamResponse(client.stream(prompt, model), "vercel")
 
     The stream is entered when the response is sent. If it fails before its first event, the status
-    is the provider's own (401, 429 …), with `Retry-After` and a JSON body; later failures are in
-    the stream. When the browser leaves, the connection to the model is closed, while the model is
-    silent too.
+    is one that the page can act on (429, 503, 504) or 502, with `Retry-After` and a JSON body;
+    later failures are in the stream. When the browser leaves, the connection to the model is
+    closed, while the model is silent too.
     """
 
     media_type = "text/event-stream"

@@ -38,7 +38,7 @@ MIN_KEY_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 """Of AES-GCM. It is random: one key may seal four thousand million items."""
 
-SEALED: Final = (Reasoning, Message, FunctionCall, CustomToolCall)
+SEALED_KINDS: Final = (Reasoning, Message, FunctionCall, CustomToolCall)
 """Items that are sealed. Results of a provider's own tools go to every model as text."""
 
 # Typed Any, because type checkers accept only classes as this argument, not unions.
@@ -80,8 +80,10 @@ class Seal:
             raise ValueError("a seal needs a key")
         self._user = hashlib.sha256(user.encode("utf-8", "surrogatepass")).digest()
 
-    def close(self, item: ResponseItem) -> str:
-        """The item as a text for the page."""
+    def close(self, item: ResponseItem) -> str | None:
+        """The item as a text for the page; None for a kind that is not sealed."""
+        if not isinstance(item, SEALED_KINDS):
+            return None
         nonce = secrets.token_bytes(NONCE_BYTES)
         hidden = self._ciphers[0].encrypt(nonce, msgspec.json.encode(item), self._user)
         return PREFIX + base64.urlsafe_b64encode(nonce + hidden).decode("ascii")

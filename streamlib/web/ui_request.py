@@ -11,7 +11,7 @@ left out is in `UIRequest.report`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -98,12 +98,13 @@ class UIRequest(Struct, frozen=True, kw_only=True):
         Args:
             **options: options of `streamlib.encoder`, which win over the request's.
         """
-        values = {**self.encoder_options, "error_text": kept_text, "seal": self.seal}
+        values: dict[str, Any] = {**self.encoder_options, "error_text": kept_text}
+        values["seal"] = self.seal
         if self.protocol == "vercel":
             values["public"] = True
         values.update(options)
-        made: RunEncoder = encoder(self.protocol, **values)
-        return made
+        made: Any = encoder(self.protocol, **values)
+        return cast(RunEncoder, made)
 
     @property
     def encoder_options(self) -> JsonObject:

@@ -11,22 +11,17 @@ from contextlib import asynccontextmanager
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import anyio
-from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import SocketAttribute, SocketStream
 
 from streamlib import Client
-from streamlib.durable import open_log
 from streamlib.testing import Behaviour, echo_response
 from streamlib.testing.provider.provider import Loopback
 from streamlib.testing.provider.server import serve_connection
 from tests.support.asgi_servers import serving_app
-from tests.support.durable_engines import Connection, memory_engine
 from tests.support.shared import ROOT
-
-LEASE: Final = 0.3
-"""Of the servers that share a log."""
 
 
 @cache
@@ -113,70 +108,6 @@ class Watched:
 
     def extra(self, attribute: Any) -> Any:
         return self._stream.extra(attribute)
-
-
-@asynccontextmanager
-async def two_servers(behaviour: Behaviour | None = None) -> AsyncIterator[tuple[Server, Server]]:
-    """Two servers of the page, as in two processes: they share an engine and a provider."""
-    engine = memory_engine()
-    provider = Provider(behaviour or Behaviour())
-    async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
-        anyio.create_task_group() as group,
-    ):
-        group.start_soon(listener.serve, provider.connection)
-        url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
-        async with (
-            _server(engine, url) as first,
-            _server(engine, url) as second,
-        ):
-            yield Server(*first, provider), Server(*second, provider)
-        group.cancel_scope.cancel()
-
-
-class Server(NamedTuple):
-    """One of several servers.
-
-    Attributes:
-        url: Of its page.
-        connection: To the engine that all have.
-        tasks: Its writers.
-        provider: That all have.
-    """
-
-    url: str
-    connection: Connection
-    tasks: TaskGroup
-    provider: Provider
-
-    def die(self) -> None:
-        """Nothing of it reaches the engine or the provider any more."""
-        self.connection.cut = True
-        self.tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _server(engine: Any, url: str) -> AsyncIterator[tuple[str, Connection, TaskGroup]]:
-    connection = Connection(engine)
-    options: dict[str, Any] = {"lease": LEASE, "interval": 0.001, "outage": 0.1}
-    async with (
-        Client(base_url=url) as client,
-        open_log(connection, **options) as log,
-        anyio.create_task_group() as group,
-    ):
-        tasks = await group.start(_writers)
-        application = example("web/app.py").application
-        app = application(client, "loopback:echo", tasks, log=log, lease=LEASE)
-        async with serving_app(app, lifespan="off", ws="none") as server:
-            yield server.url, connection, tasks
-        group.cancel_scope.cancel()
-
-
-async def _writers(*, task_status: Any) -> None:
-    """A group in a task of its own, so that it is cancelled without the test."""
-    async with anyio.create_task_group() as tasks:
-        task_status.started(tasks)
-        await anyio.sleep_forever()
 
 
 @asynccontextmanager

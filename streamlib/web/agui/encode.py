@@ -44,12 +44,12 @@ from streamlib.web.agui.events import (
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText, error_data
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
-from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
+    Sealer,
     as_text,
     files,
     inline_result,
@@ -127,7 +127,7 @@ class AguiEncoder(MessageEncoder):
         approval_tools: Collection[str] = (),
         public: bool = False,
         error_text: ErrorText | None = None,
-        seal: Seal | None = None,
+        seal: Sealer | None = None,
     ) -> None:
         super().__init__(
             model=model,
@@ -478,7 +478,7 @@ class AguiEncoder(MessageEncoder):
             return self._result(index, item)
         if index in self._reasonings:
             message_id = self._reasonings.pop(index)
-            state = encrypted_value(item, message_id, self._sealed)
+            state = encrypted_value(item, message_id, self._sealed_state)
             return state + end_reasoning(message_id)
         if isinstance(item, Message) and index in self._texts:
             return self._end_text(index, item)
@@ -487,10 +487,10 @@ class AguiEncoder(MessageEncoder):
     def _end_text(self, index: int, item: Message) -> bytes:
         message_id = self._texts[index]
         out = b""
-        if item.signature or self._sealed:
+        if item.signature or self._sealed_state:
             # The encrypted value needs a message, even an empty one.
             out = self._start_text(index)
-        out += encrypted_value(item, message_id, self._sealed)
+        out += encrypted_value(item, message_id, self._sealed_state)
         if index in self._open:
             self._open.discard(index)
             out += event_frame("TEXT_MESSAGE_END", messageId=message_id)
@@ -508,7 +508,7 @@ class AguiEncoder(MessageEncoder):
         if isinstance(item, ApprovalRequest) and item.arguments:
             # These arguments come with the item, not in deltas.
             out = event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=item.arguments)
-        out += encrypted_value(item, call_id, self._sealed)
+        out += encrypted_value(item, call_id, self._sealed_state)
         out += event_frame("TOOL_CALL_END", toolCallId=call_id)
         result = inline_result(item)
         if gets_output:

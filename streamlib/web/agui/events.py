@@ -125,15 +125,15 @@ def end_reasoning(message_id: str) -> bytes:
     return out + event_frame("REASONING_END", messageId=message_id)
 
 
-def encrypted_value(item: ResponseItem, entity_id: str, sealed: str | None) -> bytes:
+def encrypted_value(item: ResponseItem, entity_id: str, sealed_text: str | None) -> bytes:
     """The protocol's event for a signature or encrypted reasoning, if there is one.
 
     Args:
         item: the item.
         entity_id: the id of its message or call.
-        sealed: its state as the page may have it; None: as the provider sent it.
+        sealed_text: its state as the page may have it; None: as the provider sent it.
     """
-    state = sealed or opaque_state(item)
+    state = sealed_text or opaque_state(item)
     if not state:
         return b""
     subtype = "message"

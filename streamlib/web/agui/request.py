@@ -243,10 +243,10 @@ def _read_message(value: Any, path: str, parsed: ParsedRequest) -> None:
 def _read_assistant(message: _AssistantMessage, path: str, parsed: ParsedRequest) -> None:
     state = message.encryptedValue
     if state is not None and _may_be_sealed(state, parsed):
-        whole = parsed.sealed_message(state, message.content or "", f"{path}/encryptedValue")
+        restored = parsed.sealed_message(state, message.content or "", f"{path}/encryptedValue")
         state = None
-        if whole is not None:
-            parsed.add(whole)
+        if restored is not None:
+            parsed.add(restored)
             message = replace(message, content=None)
     if message.content or state:
         item = Message(
@@ -302,9 +302,9 @@ def _read_reasoning(message: _ReasoningMessage, path: str, parsed: ParsedRequest
         parsed.dropped(path, UNSIGNED)
         return
     if _may_be_sealed(state, parsed):
-        whole = parsed.unsealed(state, Reasoning, path)
-        if whole is not None:
-            parsed.add(whole)
+        restored = parsed.unsealed(state, Reasoning, path)
+        if restored is not None:
+            parsed.add(restored)
         return
     if not message.content:
         item = Reasoning(encrypted_content=state, redacted=True, origin=origin)

@@ -35,12 +35,12 @@ import msgspec
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
-from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
+    Sealer,
     call_input,
     inline_result,
     opaque_state,
@@ -163,7 +163,7 @@ class VercelEncoder(MessageEncoder):
         metadata: JsonObject | None = None,
         public: bool = False,
         error_text: ErrorText | None = None,
-        seal: Seal | None = None,
+        seal: Sealer | None = None,
     ) -> None:
         super().__init__(
             model=model,
@@ -434,7 +434,7 @@ class VercelEncoder(MessageEncoder):
     def _end_text(self, index: int, item: ResponseItem) -> bytes:
         out = b""
         metadata = self._item_metadata(item)
-        if self._sealed and index in self._kinds:
+        if self._sealed_state and index in self._kinds:
             out = self._start_part(index)  # sealed state needs a part, even an empty one
         if index in self._open:
             self._open.discard(index)
@@ -452,9 +452,9 @@ class VercelEncoder(MessageEncoder):
 
     def _item_metadata(self, item: ResponseItem) -> JsonObject:
         """The metadata at the end of a part, which replaces that of its start: agent and state."""
-        if self._sealed is None and not isinstance(item, CALLS):
+        if self._sealed_state is None and not isinstance(item, CALLS):
             return {}
-        return own_metadata(item.agent, self._sealed)
+        return own_metadata(item.agent, self._sealed_state)
 
     def _end_call(self, call_id: str, item: Call) -> bytes:
         self._report_state(item)

@@ -41,14 +41,14 @@ def provider_executed(item: ResponseItem) -> JsonObject:
     return {}
 
 
-def own_metadata(agent: str | None, sealed: str | None = None) -> JsonObject:
+def own_metadata(agent: str | None, sealed_text: str | None = None) -> JsonObject:
     """The field with what the protocol has no field for, and the page sends back.
 
     Args:
         agent: of a part, if it is another than the one that was asked.
-        sealed: the sealed state of a part.
+        sealed_text: the sealed state of a part.
     """
-    own = without_none({"agent": agent, "sealed": sealed})
+    own = without_none({"agent": agent, "sealed": sealed_text})
     if not own:
         return {}
     return {"providerMetadata": {OWN_METADATA: own}}
@@ -108,11 +108,11 @@ def citation(cited: CitedSource, source_id: str, annotation: JsonObject) -> Json
     if cited.url is not None:
         source.pop("filename", None)
     fields = {**annotation, **(annotation.get("url_citation") or {})}
-    places = {"startIndex": fields.get("start_index"), "endIndex": fields.get("end_index")}
+    positions = {"startIndex": fields.get("start_index"), "endIndex": fields.get("end_index")}
     quoted: JsonObject = {"source": source}
-    for name, place in places.items():
-        if isinstance(place, int) and place >= 0:
-            quoted[name] = place
+    for name, position in positions.items():
+        if isinstance(position, int) and position >= 0:
+            quoted[name] = position
     if isinstance(fields.get("cited_text"), str):
         quoted["citedText"] = fields["cited_text"]
     return quoted

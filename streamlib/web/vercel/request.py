@@ -284,11 +284,13 @@ class _Steps:
     def _read_text(self, part: _TextPart, path: str) -> None:
         if part.citations:
             self._parsed.dropped(f"{path}/citations", NO_PART)
-        sealed = sealed_state(part.providerMetadata)
-        if sealed is not None:
-            whole = self._parsed.sealed_message(sealed, part.text, f"{path}/providerMetadata")
-            if whole is not None:
-                self._items.append(whole)
+        sealed_text = sealed_state(part.providerMetadata)
+        if sealed_text is not None:
+            restored = self._parsed.sealed_message(
+                sealed_text, part.text, f"{path}/providerMetadata"
+            )
+            if restored is not None:
+                self._items.append(restored)
                 return
         signed = self._signed(part.providerMetadata, path)
         if part.text or signed.signature:
@@ -312,12 +314,12 @@ class _Steps:
         return signed
 
     def _read_reasoning(self, part: _TextPart, path: str) -> None:
-        sealed = sealed_state(part.providerMetadata)
-        if sealed is not None:
+        sealed_text = sealed_state(part.providerMetadata)
+        if sealed_text is not None:
             # The text is the sealed one: a signature is valid for no other.
-            whole = self._parsed.unsealed(sealed, Reasoning, path)
-            if whole is not None:
-                self._items.append(whole)
+            restored = self._parsed.unsealed(sealed_text, Reasoning, path)
+            if restored is not None:
+                self._items.append(restored)
             return
         item = signed_reasoning(part.text, part.providerMetadata)
         if item is None:
@@ -379,9 +381,9 @@ class _Steps:
     def _signed_call(self, call: UICall, part: _ToolPart, path: str) -> UICall:
         if isinstance(call, ServerToolCall) or not part.callProviderMetadata:
             return call
-        sealed = sealed_state(part.callProviderMetadata)
-        if sealed is not None:
-            return self._parsed.sealed_call(sealed, call, f"{path}/callProviderMetadata")
+        sealed_text = sealed_state(part.callProviderMetadata)
+        if sealed_text is not None:
+            return self._parsed.sealed_call(sealed_text, call, f"{path}/callProviderMetadata")
         signed = self._signed(part.callProviderMetadata, path)
         agent = named_agent(part.callProviderMetadata)
         return replace(call, signature=signed.signature, origin=signed.origin, agent=agent)

@@ -76,16 +76,16 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         reader.read(item)
     read_include(fields)
     model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
-    kept: JsonObject = {}
+    empty: JsonObject = {}
     if fields.get("prompt"):
         # A stored prompt may have its own, which an empty value replaces.
-        kept = {key: fields[key] for key in REPLACED if fields.get(key) in ("", [])}
+        empty = {key: fields[key] for key in REPLACED if fields.get(key) in ("", [])}
     instructions = fields.pop("instructions", None)
     # The type of a WebSocket message.
     fields.pop("type", None)
     tools = [_tool(tool) for tool in fields.pop("tools", None) or ()]
     tool_choice = read_choice(fields, tools)
-    fields.update(kept)
+    fields.update(empty)
     cache = reader.take_cache_options(fields)
     return unchecked(Prompt)(
         input=reader.items,

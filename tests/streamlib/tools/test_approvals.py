@@ -179,7 +179,7 @@ async def test_page_approves_a_call_in_few_lines() -> None:
 # --- broken arguments ---
 
 
-async def test_broken_arguments_are_told_to_the_model() -> None:
+async def test_broken_arguments_are_an_error_for_the_model() -> None:
     async with scripted([[BROKEN, LOOK], [LOOK], "Fine."]) as client:
         run = agent(client, "Go.", [look], MODEL)
         events = await finish(run)

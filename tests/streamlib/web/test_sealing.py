@@ -57,7 +57,7 @@ def asked(protocol: Any, body: Any, seal: Seal | None) -> UIRequest:
 
 
 @each_protocol
-def test_sealed_items_come_back_as_they_were(protocol: Any) -> None:
+def test_items_come_back_through_a_seal(protocol: Any) -> None:
     seal = Seal(KEY, "alice")
     stream, body = page_after(protocol, [SUMMARY, *SIGNED], seal)
     found = asked(protocol, body, Seal(KEY, "alice"))
@@ -129,7 +129,7 @@ def test_providers_own_state_is_refused_with_a_seal(protocol: Any) -> None:
     assert found.report
 
 
-def test_page_cannot_change_what_is_sealed() -> None:
+def test_page_cannot_change_an_item_with_a_seal() -> None:
     seal = Seal(KEY, "alice")
     _, body = page_after("vercel", SIGNED, seal)
     body = copy.deepcopy(body)
@@ -155,7 +155,7 @@ def test_replaced_key_still_opens() -> None:
     assert len(found.history) == len(SIGNED)
 
 
-def test_nothing_is_sealed_without_a_seal() -> None:
+def test_state_stays_on_the_server_without_a_seal() -> None:
     stream, body = page_after("vercel", SIGNED, None)
     assert b"sealed" not in stream
     assert b"sig-" not in stream
