@@ -32,12 +32,7 @@ from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
 from streamlib.request.prompt import Prompt
-from streamlib.request.token_count import (
-    ItemCounter,
-    PromptTokens,
-    count_locally,
-    count_request,
-)
+from streamlib.request.token_count import ItemCounter, PromptTokens, count_locally, count_request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
@@ -264,8 +259,11 @@ class Client(ClientSetup):
         # Imported here: few streams have several models.
         from streamlib.pipeline.starts import fallback
 
+        def start(stream: ResponseStream) -> ResponseStream:
+            return stream
+
         streams = self._streams_of(prompt, models, options)
-        return fallback([partial(lambda opened: opened, stream) for stream in streams])
+        return fallback([partial(start, stream) for stream in streams])
 
     def _streams_of(
         self,
@@ -470,8 +468,8 @@ class Client(ClientSetup):
         wrap_key_of(options)
         self._require_open()
         prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
-        name = model or prompt.model or ""
-        target, service = self._target(name, provider, wire_api, base_url, account)
+        model = model or prompt.model or ""
+        target, service = self._target(model, provider, wire_api, base_url, account)
         request = count_request(prompt, target)
         counted = await counted_tokens(self, request, service, options.get("api_key"))
         return counted or count_locally(prompt, target, last, estimate)

@@ -143,7 +143,7 @@ def _modalities(details: Details | None, more: Details | None = None) -> dict[st
     sums: dict[str, int] = {}
     for detail in (*(details or ()), *(more or ())):
         tokens = None
-        if isinstance(detail, dict):
+        if isinstance(detail, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  # as received
             tokens = number(detail.get("tokenCount"))
         if tokens is not None:
             modality: Any = detail.get("modality")
