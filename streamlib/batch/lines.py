@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from streamlib.batch.forms import FORMS, BatchForm
-from streamlib.providers import Provider, find
 from streamlib.request.build import Request, build
 from streamlib.request.headers import joined_headers
 from streamlib.request.prompt import Prompt
@@ -56,7 +55,6 @@ def batch_lines(
     model: str,
     *,
     wire_api: WireApi | None = None,
-    providers: tuple[Provider, ...] = (),
 ) -> BatchLines:
     """The requests of a batch, one for each prompt, in their order.
 
@@ -64,36 +62,38 @@ def batch_lines(
         prompts: id -> prompt. The ids come back with the results, which have an order of their own.
         model: `"provider:model"`: anthropic, openai, google, mistral or bedrock.
         wire_api: the wire API; None takes the provider's first. One for the whole batch.
-        providers: additional providers, or replacements of the same name.
 
     Raises:
         ValueError: an id breaks the provider's rule, the provider has no batches, or takes fewer.
         StreamError: a prompt cannot be built.
     """
-    service, name = find(model, None, providers)
-    form = FORMS.get(service.name)
-    if form is None:
-        known = ", ".join(sorted(FORMS))
-        raise ValueError(f"no form of batches is known for {service.name}, only for {known}")
-    if form.most is not None and len(prompts) > form.most:
-        raise ValueError(
-            f"{len(prompts):,} prompts, and a batch of {service.name} has at most {form.most:,}"
-        )
+    if not prompts:
+        raise ValueError("a batch has at least one prompt")
     lines = BatchLines()
-    lines.requests, lines.headers, lines.provider = {}, {}, service.name
+    lines.requests, lines.headers, lines.provider = {}, {}, ""
+    form: BatchForm | None = None
     for batch_id, prompt in prompts.items():
-        form.check_id(batch_id)
         wanted = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
-        request = build(
-            msgspec.structs.replace(wanted, stream=False),
-            name,
-            provider=service,
-            wire_api=wire_api,
-        )
+        wanted = msgspec.structs.replace(wanted, stream=False)
+        request = build(wanted, model, wire_api=wire_api)
+        if form is None:  # with the first request the provider is known
+            lines.provider = request.origin.provider or ""
+            form = _form_of(lines.provider, len(prompts))
+        form.check_id(batch_id)
         lines.requests[batch_id] = request
         lines.headers = joined_headers(lines.headers, _own_headers(request))
         lines.append(_line(batch_id, request, form))
     return lines
+
+
+def _form_of(provider: str, count: int) -> BatchForm:
+    form = FORMS.get(provider)
+    if form is None:
+        known = ", ".join(sorted(FORMS))
+        raise ValueError(f"no form of batches is known for {provider}, only for {known}")
+    if form.most is not None and count > form.most:
+        raise ValueError(f"{count:,} prompts, and a batch of {provider} has at most {form.most:,}")
+    return form
 
 
 def _own_headers(request: Request) -> dict[str, str]:

@@ -9,8 +9,15 @@ import msgspec
 
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
-from streamlib.web.run_encoder import PendingCalls, RunUsage, Waiting
-from streamlib.web.ui_parts import CallIds, ReasoningGaps, Sealer, opaque_state, without_state
+from streamlib.web.run_encoder import NOT_RUN, PendingCalls, RunUsage, Waiting
+from streamlib.web.ui_parts import (
+    TRUNCATED_CALL,
+    CallIds,
+    ReasoningGaps,
+    Sealer,
+    opaque_state,
+    without_state,
+)
 from streamlib.wires.encoders import RunEncoder, sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
@@ -147,7 +154,9 @@ class MessageEncoder(EventEncoder, ABC):
         out = b""
         for waiting in calls:
             if waiting.shown_id is not None:
-                out += self._no_output(waiting.shown_id)
+                # A truncated call was to get an output that tells the model so, and the run ended.
+                error = NOT_RUN if waiting.item.status == "completed" else TRUNCATED_CALL
+                out += self._no_output(waiting.shown_id, error)
         return out
 
     @abstractmethod
@@ -159,7 +168,7 @@ class MessageEncoder(EventEncoder, ABC):
         """The result of a provider-run call that has none."""
 
     @abstractmethod
-    def _no_output(self, call_id: str) -> bytes:
+    def _no_output(self, call_id: str, error: str) -> bytes:
         """The error of a call that gets no output."""
 
 

@@ -63,4 +63,4 @@ async def test_client_hears_that_nothing_is_stored(anyio_backend: str) -> None:
         with pytest.raises(openai.BadRequestError) as caught:
             await in_thread(create, served.url, input="And?", previous_response_id=first.id)
     assert caught.value.param == "previous_response_id"
-    assert caught.value.type == "invalid_request"
+    assert caught.value.type == "invalid_request_error"

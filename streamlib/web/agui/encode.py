@@ -43,7 +43,7 @@ from streamlib.web.agui.events import (
 )
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText, error_data
-from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
+from streamlib.web.run_encoder import MessageRunEncoder
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
@@ -226,8 +226,8 @@ class AguiEncoder(MessageEncoder):
     def _empty_result(self, call_id: str) -> bytes:
         return self._inline_result(call_id, "")
 
-    def _no_output(self, call_id: str) -> bytes:
-        return self._inline_result(call_id, NOT_RUN)
+    def _no_output(self, call_id: str, error: str) -> bytes:
+        return self._inline_result(call_id, error)
 
     def _on_failed(self, event: Failed) -> bytes:
         out = self._start() + self._end_open_parts()

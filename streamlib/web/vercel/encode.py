@@ -34,7 +34,7 @@ import msgspec
 
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
-from streamlib.web.run_encoder import NOT_RUN, MessageRunEncoder
+from streamlib.web.run_encoder import MessageRunEncoder
 from streamlib.web.ui_parts import (
     ABANDONED,
     CALLS,
@@ -271,8 +271,8 @@ class VercelEncoder(MessageEncoder):
     def _empty_result(self, call_id: str) -> bytes:
         return self._result_frame(call_id, None)
 
-    def _no_output(self, call_id: str) -> bytes:
-        return part_frame("tool-output-error", toolCallId=call_id, errorText=NOT_RUN)
+    def _no_output(self, call_id: str, error: str) -> bytes:
+        return part_frame("tool-output-error", toolCallId=call_id, errorText=error)
 
     def _on_failed(self, event: Failed) -> bytes:
         self.ended = True

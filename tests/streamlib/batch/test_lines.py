@@ -82,10 +82,11 @@ def test_requests_keep_their_reports_and_names() -> None:
         ({"a b": "x"}, "anthropic:claude-opus-4-5", "'a b' must be 1 to 64 letters"),
         ({"x" * 65: "x"}, "anthropic:claude-opus-4-5", "must be 1 to 64 letters"),
         ({"": "x"}, "openai:gpt-5", "not empty"),
+        ({}, "openai:gpt-5", "at least one prompt"),
         ({"a": "x"}, "groq:llama-4", "no form of batches is known for groq, only for anthropic"),
         ({str(n): "x" for n in range(50_001)}, "openai:gpt-5", "50,001 prompts"),
     ],
-    ids=["space", "long", "empty", "provider", "many"],
+    ids=["space", "long", "empty", "none", "provider", "many"],
 )
 def test_batch_that_would_be_refused_is_an_error(
     prompts: dict[str, Prompt | str], model: str, message: str

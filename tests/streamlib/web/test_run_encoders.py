@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamlib import encoder, parser
@@ -24,6 +25,7 @@ from streamlib_parsers import (
     FunctionCallOutput,
     Image,
     Message,
+    Notice,
     Opaque,
     OutputItemDone,
     Reasoning,
@@ -387,3 +389,18 @@ def test_citations_are_at_the_end_of_their_text() -> None:
     first, second = end["citations"]
     assert (first["startIndex"], first["endIndex"]) == (0, 4)
     assert (first["source"]["sourceType"], second["source"]["sourceType"]) == ("url", "document")
+
+
+@pytest.mark.parametrize("protocol", ["vercel", "agui"])
+def test_truncated_call_at_the_end_keeps_its_reason(protocol: str) -> None:
+    """Pages send it back as a truncated call only with that reason."""
+    cut = msgspec.structs.replace(call("a"), status="incomplete", arguments='{"city": "Os')
+    events: list[RunEvent] = []
+    for event in response(cut, stop="length"):
+        if isinstance(event, OutputItemDone):
+            events.append(Notice("invalid_arguments", "no JSON", index=event.index))
+        events.append(event)
+    encode = encoder(protocol, run=True)
+    sent = b"".join(map(encode.feed, events)) + encode.close()
+    assert b"the call was truncated" in sent
+    assert b"before this call had an output" not in sent
