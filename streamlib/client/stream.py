@@ -24,7 +24,6 @@ import msgspec
 from streamlib.client.attempt import Clock
 from streamlib.client.call_site import call_site
 from streamlib.client.cursor import Cursor
-from streamlib.client.native_class import mypyc_attr
 from streamlib.client.stream_config import ErrorMode, StreamConfig, config_of_chunks
 from streamlib.client.stream_state import (
     BUSY,
@@ -54,6 +53,7 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.native_class import mypyc_attr
 from streamlib_parsers.protocol import Parser
 from streamlib_parsers.resumable import ResumableParser
 from streamlib_parsers.stream_error import StreamError

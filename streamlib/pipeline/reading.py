@@ -14,6 +14,7 @@ from streamlib.pipeline.attempts import StartFailure
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import Created, Failed, OutputTextDelta, ResponseEvent, RunEvent
 from streamlib_parsers.items import Message, ResponseItem
+from streamlib_parsers.native_class import mypyc_attr
 from streamlib_parsers.stream_error import StreamError
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Batches(Generic[T]):
         return await self._next_batch()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BatchSource(ABC):
     """A source whose events arrive in lists; iterated, it gives them one by one."""
 
