@@ -25,8 +25,8 @@ PACKAGES: Final = {
 }
 """SDK -> its package."""
 
-HELPERS: Final = ("lib", "extra")
-"""Folders of an SDK with what it makes of a stream itself: not on the wire."""
+HELPERS: Final = ("lib", "extra", "tests")
+"""Folders of an SDK with what it makes of a stream itself, and its tests: not on the wire."""
 
 _ALIAS: Final = re.compile(
     r"""
@@ -46,9 +46,10 @@ _EVENT: Final = re.compile(r"Event|Chunk|Frame|Completion|Stream|Live|GenerateCo
 """What a yielded type is named after, if it is an event of a model's stream."""
 
 _NO_EVENT: Final = re.compile(
-    r"Client|Params?$|TypedDict$|Handler|Webhook|^(?:ServerSentEvent|EventSource|ChunkType)$"
+    r"Client|Params?$|TypedDict$|Handler|Webhook|^T[A-Z]"
+    r"|^(?:ServerSentEvent|EventSource|ChunkType)$"
 )
-"""What a program sends, and what the SDK reads the bytes with."""
+"""What a program sends, type variables, and what the SDK reads the bytes with."""
 
 
 READ: Final[dict[str, dict[str, str]]] = {
@@ -98,7 +99,11 @@ NOT_READ: Final[dict[str, dict[str, str]]] = {
         "BetaManagedAgentsDeploymentInitialEvent": "what a program sends to begin a session",
         "InitialEvent": "what a program sends to begin a session",
     },
-    "google-genai": {"LiveServerMessage": _VOICE, "LiveMusicServerMessage": _VOICE},
+    "google-genai": {
+        "LiveServerMessage": _VOICE,
+        "LiveMusicServerMessage": _VOICE,
+        "ServerEvent": "live interactions over a WebSocket, a two-way protocol of its own",
+    },
     "botocore": {
         "bedrock-runtime.InvokeModelWithBidirectionalStreamInput": _VOICE,
         "bedrock-runtime.InvokeModelWithBidirectionalStreamOutput": _VOICE,
