@@ -112,6 +112,9 @@ SHORT: Final[list[Step]] = [Text("Let me"), 1.0, Text(" look."), 1.0, Count(5), 
 FAST: Final = words("a |b |c |d |e |f |g |h |i |j ", 0.25)
 
 STAGES: Final[dict[str, Stage]] = {
+    "pipeline": Stage(
+        'replace("hunter2", "[…]") | sentences()', words("It is hun|ter2. S|ay it|. Bye|.")
+    ),
     "replace": Stage('replace("hunter2", "[…]")', words("it is| hun|ter|2, hu|sh")),
     "words": Stage("words()", words("str|eam|ing is| ea|sy")),
     "lines": Stage("lines()", words("a,|b\\n1|,2\\n|3,4".replace("\\n", "\n"))),

@@ -1,4 +1,6 @@
-"""The short table of README and of the documentation's first page, from docs/comparison.md.
+"""The short tables of README and of the documentation's first page, from docs/comparison.md.
+
+README has what was counted, the first page also what each library has.
 
 A page has `<!-- features -->` and `<!-- end of features -->`; what is between them is written by
 `python -m lab.peers run`, and a test compares it.
@@ -16,7 +18,8 @@ from lab.peers.cases import CASES, THEMES, Case
 from tests.support.shared import ROOT
 
 COMPARISON: Final = ROOT / "docs" / "comparison.md"
-PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "index.md")
+README: Final = ROOT / "README.md"
+PAGES: Final = (README, ROOT / "docs" / "index.md")
 BLOCK: Final = re.compile(
     r"(?P<begin><!-- features -->\n).*?(?P<end><!-- end of features -->)", re.DOTALL
 )
@@ -92,16 +95,17 @@ class Comparison:
         return words
 
 
-def table(text: str, link: Callable[[str], str]) -> str:
+def table(text: str, link: Callable[[str], str], abilities: bool = True) -> str:
     """The table, in Markdown.
 
     Args:
         text: docs/comparison.md.
         link: makes a link's target of a path from the root of the repository.
+        abilities: whether it has rows of what each library has.
     """
     comparison = Comparison(text)
     rows = [*_counted(comparison, link), *_all_cases(comparison, link)]
-    for row in _had(comparison, link):
+    for row in _had(comparison, link) if abilities else ():
         if "no" in row or "—" in row or "yes" not in row:  # what every library has says nothing
             rows.append(row)
     lines = [f"| | {' | '.join(LIBRARIES)} |", f"|---{'|---' * len(LIBRARIES)}|"]
@@ -176,7 +180,7 @@ def fill(page: Path, comparison: str) -> str:
             return path
         return path.removeprefix("docs/") if path.startswith("docs/") else f"../{path}"
 
-    written = table(comparison, link)
+    written = table(comparison, link, abilities=page != README)
     text = page.read_text(encoding="utf-8")
     return BLOCK.sub(lambda block: f"{block['begin']}{written}\n{block['end']}", text)
 
