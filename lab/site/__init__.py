@@ -21,6 +21,8 @@ BUILD: Final = ROOT / "build"
 SITE: Final = BUILD / "site"
 LINK: Final = re.compile(r"(?<=\]\()(?P<path>\.\./[^)#\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
 """A link to a file above the page's folder."""
+FOREIGN_SCRIPT: Final = "https://unpkg.com/iframe-worker/shim"
+"""What Zensical's plugin `offline` writes into each page."""
 LANGUAGES: Final = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".css": "css"}
 
 
@@ -99,7 +101,16 @@ def build() -> str:
     )
     if ran.returncode or re.search(r"^\d+ issues? found", ran.stdout, re.MULTILINE):
         raise SystemExit(ran.stdout)
+    _ask_no_other_server()
     return ran.stdout
+
+
+def _ask_no_other_server() -> None:
+    """Lets the pages load the script of the search from beside them, not from another server."""
+    for page in SITE.rglob("*.html"):
+        own = Path(os.path.relpath(SITE / "javascripts" / "iframe-worker.js", page.parent))
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace(FOREIGN_SCRIPT, own.as_posix()), encoding="utf-8")
 
 
 def write_index_for_models() -> int:

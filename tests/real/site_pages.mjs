@@ -1,7 +1,7 @@
 // Reads pages of the documentation site in headless Chromium, by eye and by keyboard, and says what was seen.
 //
 //   node site_pages.mjs HOME CHROMIUM PICTURES     HOME: where playwright-core is installed; PICTURES: a folder for screenshots
-//   stdin    {"url": URL, "pages": [PATH], "scheme": "light" | "dark", "width": PIXELS}
+//   stdin    {"url": URL, "pages": [PATH], "words": [what is searched], "scheme": "light" | "dark", "width": PIXELS}
 //   stdout   one JSON object: what was seen
 
 import { text } from 'node:stream/consumers';
@@ -10,14 +10,14 @@ import { join } from 'node:path';
 
 const [home, executablePath, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(home, 'package.json'))('playwright-core');
-const { url, pages, scheme, width } = JSON.parse(await text(process.stdin));
+const { url, pages, words, scheme, width } = JSON.parse(await text(process.stdin));
 const TABS = 40;
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const browser = await chromium.launch({ executablePath, args: QUIET });
 const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: 'reduce' });
 context.setDefaultTimeout(10_000);
-const seen = { complaints: [], foreign: [], faint: [], wide: [], stops: {}, unseen: [], texts: 0, scheme: [], stills: [] };
+const seen = { complaints: [], foreign: [], faint: [], wide: [], stops: {}, unseen: [], texts: 0, scheme: [], stills: [], search: {}, landed: {} };
 
 const page = await context.newPage();
 page.on('console', message => { if (message.type() === 'error') seen.complaints.push(message.text()); });
@@ -135,19 +135,21 @@ try {
   }
 
   // search, by keyboard
-  await page.goto(url + pages[0]);
-  await page.locator('.md-content h1').first().waitFor();
-  for (let count = 0; count < 20 && !(await searching()); count += 1) {
-    await page.keyboard.press('Control+k');
-    await page.waitForTimeout(500); // the page's script may have come after the key
+  for (const word of words) {
+    await page.goto(`${url}index.html`);
+    await page.locator('.md-content h1').first().waitFor();
+    for (let count = 0; count < 20 && !(await searching()); count += 1) {
+      await page.keyboard.press('Control+k');
+      await page.waitForTimeout(500); // the page's script may have come after the key
+    }
+    await page.keyboard.type(word, { delay: 20 });
+    await page.waitForTimeout(2500);
+    seen.search[word] = await searching();
+    await page.screenshot({ path: join(pictures, `site-search-${word}-${scheme}-${width}.png`) });
+    await page.keyboard.press('Enter');
+    await page.waitForTimeout(1000);
+    seen.landed[word] = page.url();
   }
-  await page.keyboard.type('truncated', { delay: 20 });
-  await page.waitForTimeout(2500);
-  seen.search = await searching();
-  await page.screenshot({ path: join(pictures, `site-search-${scheme}-${width}.png`) });
-  await page.keyboard.press('Enter');
-  await page.waitForTimeout(1000);
-  seen.landed = page.url();
 } finally {
   await browser.close();
 }

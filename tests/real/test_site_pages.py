@@ -70,9 +70,16 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def seen(url: str, pictures: Path, scheme: str, width: int) -> dict[str, Any]:
+def seen(
+    url: str,
+    pictures: Path,
+    scheme: str,
+    width: int,
+    pages: tuple[str, ...] = PAGES,
+    words: tuple[str, ...] = ("truncated",),
+) -> dict[str, Any]:
     """What one visit saw; each look is visited once."""
-    settings = {"url": url, "pages": PAGES, "scheme": scheme, "width": width}
+    settings = {"url": url, "pages": pages, "words": words, "scheme": scheme, "width": width}
     command = ["node", str(SCRIPT), str(HOME), chromium() or "", str(pictures)]
     asked = json.dumps(settings)
     done = subprocess.run(
@@ -108,9 +115,9 @@ def test_site_is_used_by_keyboard(url: str, pictures: Path, scheme: str, width: 
     reached = {stop.partition(":")[0] for stops in look["stops"].values() for stop in stops}
     assert {"navigation", "contents", "content", "footer"} <= reached
     # On a narrow screen the search is opened by its key alone.
-    assert look["search"] == {"value": "truncated"}
-    assert look["landed"] != f"{url}{PAGES[0]}"
-    assert "truncated" in look["landed"]
+    assert look["search"] == {"truncated": {"value": "truncated"}}
+    assert look["landed"]["truncated"] != f"{url}{PAGES[0]}"
+    assert "truncated" in look["landed"]["truncated"]
 
 
 @each_look
@@ -120,3 +127,15 @@ def test_site_rests_where_less_motion_is_wanted(
     stills = seen(url, pictures, scheme, width)["stills"]
     assert stills
     assert all(name.endswith("-still.svg") for name in stills)
+
+
+def test_site_is_searched_from_the_disk(url: str, pictures: Path) -> None:
+    """A copy of the site without a server: what people look for is found."""
+    del url  # the site is built
+    home = f"{site.SITE.as_uri()}/"
+    words = ("mask", "redact", "fallback", "retry", "cost")
+    look = seen(home, pictures, "light", WIDE, (), words)
+    assert (look["foreign"], look["complaints"]) == ([], [])
+    for word, landed in look["landed"].items():
+        assert not landed.startswith(f"{home}index.html"), f"{word} is not found"
+    assert set(look["landed"]) == set(words)

@@ -42,7 +42,7 @@ def test_index_for_models_names_every_page(tmp_path: Path, monkeypatch: pytest.M
     count = site.write_index_for_models()
     text = (tmp_path / "llms.txt").read_text(encoding="utf-8")
     assert count == text.count(".html): ") == len(list(DOCS.rglob("*.md")))
-    assert "- [Cancellation](cancellation.html): How a stream ends early" in text
+    assert "- [Stop a stream, and set timeouts](cancellation.html): How a stream ends early" in text
 
 
 def test_pages_link_to_files_that_exist() -> None:
