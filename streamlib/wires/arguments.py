@@ -20,8 +20,8 @@ from streamlib_parsers.json_text import is_json
 def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) -> Raw:
     """The arguments as one JSON object, in the bytes the provider sent.
 
-    Without arguments it is `{}`. Any other value is wrapped in an object, and reported (A11).
-    """
+    Without arguments it is `{}`. Any other value is wrapped in an object, and reported.
+    """  # rule A11
     try:
         call.parsed()
         # our reader accepts a byte order mark, servers do not

@@ -30,23 +30,23 @@ class BedrockFamily(Struct, frozen=True, gc=False, omit_defaults=True):
     body: WireApi | None = None
     """The wire whose body InvokeModel takes; None: this library builds none."""
     system: bool = True
-    """Takes a system prompt (B21)."""
+    """Takes a system prompt."""  # rule B21
     system_turns: bool = False
     """Takes turns of role `system` inside the conversation."""
     choices: tuple[Choice, ...] = ("auto",)
-    """Forms of `toolChoice` (B17)."""
+    """Forms of `toolChoice`."""  # rule B17
     status: bool = False
-    """Takes `status` in a tool result (B18)."""
+    """Takes `status` in a tool result."""  # rule B18
     mixed_turns: bool = True
-    """Takes tool results and other content in one turn (B7)."""
+    """Takes tool results and other content in one turn."""  # rule B7
     reasoning: ReasoningReplay = "none"
-    """How earlier reasoning is sent (B15).
+    """How earlier reasoning is sent.
 
     `signed`: as received if it is encrypted or signed, else as text. `text`: as text. `none`: not
     at all. `any`: as received if it is encrypted or signed, else not at all.
-    """
+    """  # rule B15
     caches: tuple[CachePosition, ...] = ()
-    """Where cache points may be (B14)."""
+    """Where cache points may be."""  # rule B14
     top_k: str = ""
     """Dotted path of `top_k` in `additionalModelRequestFields`; "": it takes none."""
     effort: str = ""

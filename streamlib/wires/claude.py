@@ -122,7 +122,7 @@ def _budget(
     mismatch: str | None,
     context: BuildContext,
 ) -> JsonObject:
-    """Thinking with a budget, which must stay below `max_tokens` (T1)."""
+    """Thinking with a budget, which must stay below `max_tokens`."""  # rule T1
     target, report = context.target, context.report
     # a budget of 0 counts as none; without a level, the one for `medium` is used
     requested = options.budget or BUDGETS[options.effort or "medium"]
@@ -151,11 +151,11 @@ def _budget(
 def without_refused_while_thinking(
     prompt: Prompt, thinking: JsonObject | None, context: BuildContext
 ) -> Prompt:
-    """The prompt without sampling parameters that the model refuses beside `thinking` (S1).
+    """The prompt without sampling parameters that the model refuses beside `thinking`.
 
     Args:
         thinking: the `thinking` that is sent.
-    """
+    """  # rule S1
     if context.target.traits.sampling_while_thinking:
         return prompt
     if thinking is None or thinking.get("type") not in THINKING_ON:
@@ -170,7 +170,7 @@ def without_refused_while_thinking(
 
 
 def without_second_sampling(prompt: Prompt, context: BuildContext) -> Prompt:
-    """Newer models take `temperature` or `top_p`, not both (S1)."""
+    """Newer models take `temperature` or `top_p`, not both."""  # rule S1
     if context.target.traits.both_samplings or prompt.temperature is None or prompt.top_p is None:
         return prompt
     second = "top_p"
@@ -212,10 +212,10 @@ def _sends_effort(options: ReasoningOptions, thinking: JsonObject | None) -> boo
 
 
 def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
-    """Positions of server tool calls to drop, because their result is missing (A15).
+    """Positions of server tool calls to drop, because their result is missing.
 
     Calls in the last assistant turn are kept, since that turn may still be running.
-    """
+    """  # rule A15
     result_ids: set[str] = set()
     last_assistant = -1
     for index, entry in enumerate(entries):
@@ -258,10 +258,10 @@ BlockT = TypeVar("BlockT", bound=ContentBlock)
 
 
 def drop_final_reasoning(blocks: list[BlockT], report: Report) -> list[BlockT]:
-    """Drops reasoning at the end of a turn (A14).
+    """Drops reasoning at the end of a turn.
 
     It ends a turn if the call after it was truncated, and therefore is not sent.
-    """
+    """  # rule A14
     remaining: list[BlockT] = []
     dropped: list[BlockT] = []
     is_end = True

@@ -47,3 +47,14 @@ def test_drawn_arrows_are_imports() -> None:
     arrows = drawn_arrows()
     assert len(arrows) > 20
     assert [(room, other) for room, other in arrows if other not in imported_by(room)] == []
+
+
+def test_paths_of_the_page_exist() -> None:
+    """A path is one from the root, of a package, or the last part of one."""
+    files = [path.name for path in ROOT.glob("*.py")]
+    for folder in ("streamlib", "parsers", "tests", "lab"):
+        files += [path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.*")]
+    named = set(re.findall(r"`([\w/]+\.(?:py|lua|css|js))`", PAGE))
+    assert len(named) > 40
+    missing = [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)]
+    assert missing == []

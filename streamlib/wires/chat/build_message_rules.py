@@ -145,7 +145,7 @@ def end_with_user(messages: list[ChatMessage], context: BuildContext) -> None:
 
 
 def shape_content(messages: list[ChatMessage], target: Target) -> None:
-    """Writes content as a string or as parts, whichever the provider takes (C7)."""
+    """Writes content as a string or as parts, whichever the provider takes."""  # rule C7
     shape = target.provider.chat
     for message in messages:
         is_assistant = message.role == "assistant"

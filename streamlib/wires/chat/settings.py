@@ -48,7 +48,7 @@ SAMPLING: Final = (
     "frequency_penalty",
     "logprobs",
 )
-"""Settings that a thinking model may refuse (S4)."""
+"""Settings that a thinking model may refuse."""  # rule S4
 
 
 def fitted(prompt: Prompt, context: BuildContext) -> Prompt:

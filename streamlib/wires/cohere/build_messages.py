@@ -180,7 +180,7 @@ class Conversation:
         self.messages.append({**body, **(item.native or {})})
 
     def _result_contents(self, parts: Iterable[ContentPart], path: str) -> list[JsonObject] | str:
-        """Contents of a result: texts and documents; images follow in a user message (H3)."""
+        """Contents of a result: texts and documents; images follow in a user message."""  # rule H3
         results: list[JsonObject] = []
         for body in _contents(parts, path, self._report):
             if body["type"] == "image_url":
@@ -332,7 +332,7 @@ def _shortened(sent: list[JsonObject]) -> Any:
 
 
 def _contents(parts: Iterable[ContentPart], path: str, report: Report) -> list[JsonObject]:
-    """The contents of a message; empty texts are left out (H2)."""
+    """The contents of a message; empty texts are left out."""  # rule H2
     sent: list[JsonObject] = []
     for index, part in enumerate(parts):
         body = _content(part, f"{path}/content/{index}", report)

@@ -27,7 +27,7 @@ CHOICES: Final = {"required": "REQUIRED", "none": "NONE"}
 
 
 def tool_fields(prompt: Prompt, report: Report) -> JsonObject:
-    """`tools` and `strict_tools`, which applies to all tools (H5)."""
+    """`tools` and `strict_tools`, which applies to all tools."""  # rule H5
     fields: JsonObject = {
         "tools": [_tool(tool, f"/tools/{index}", report) for index, tool in enumerate(prompt.tools)]
     }
@@ -88,7 +88,7 @@ def _read_tool(tool: JsonObject, *, strict: bool | None) -> ToolSpec:
 
 
 def _choice(prompt: Prompt, context: BuildContext) -> str | None:
-    """`tool_choice`; one function cannot be named, so any call is asked for (H5)."""
+    """`tool_choice`; one function cannot be named, so any call is asked for."""  # rule H5
     choice = prompt.tool_choice
     if choice == "auto":
         return None
@@ -116,7 +116,7 @@ def _read_choice(fields: JsonObject) -> str | None:
 
 
 def _thinking(prompt: Prompt, context: BuildContext) -> JsonObject | None:
-    """`thinking`: on with a number of tokens, or off; the wire has no levels (H6)."""
+    """`thinking`: on with a number of tokens, or off; the wire has no levels."""  # rule H6
     options = prompt.thinking or ReasoningOptions()
     target, report = context.target, context.report
     is_off = options.effort == "off" or (options.effort is None and options.budget == 0)

@@ -92,7 +92,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 
 
 def _fit_ids_to_claude(items: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    """Renames call ids with `.` or `:`: Kimi makes them, Converse takes them, Claude not (B8)."""
+    """Renames call ids with `.` or `:`: Kimi makes them, Converse takes them, Claude not."""
+    # rule B8
     call_ids: list[str] = []
     for entry in items:
         if isinstance(entry.item, CALLS + OUTPUTS):

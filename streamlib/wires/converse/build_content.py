@@ -129,7 +129,7 @@ def _system_turn(item: Message, path: str, context: ConverseContext) -> Iterator
 
 
 def _assistant_part(part: ContentPart, path: str, report: Report) -> Iterator[RoleAndBlock]:
-    """The block of a part in an assistant turn, which holds text only (B13)."""
+    """The block of a part in an assistant turn, which holds text only."""  # rule B13
     match part:
         case Text() if part.annotations:
             cited = {"content": [{"text": part.text}], "citations": list(part.annotations)}
@@ -146,7 +146,7 @@ def _assistant_part(part: ContentPart, path: str, report: Report) -> Iterator[Ro
 
 
 def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
-    """Earlier reasoning, in the form that the model's family takes (B15)."""
+    """Earlier reasoning, in the form that the model's family takes."""  # rule B15
     target, form = context.target, context.family.reasoning
     keeps_state = form in ("signed", "any")
     is_unreadable = item.redacted or not item.content
@@ -226,7 +226,7 @@ def _output(
 def _output_content(
     item: FunctionCallOutput | CustomToolCallOutput, path: str, context: ConverseContext
 ) -> list[JsonObject]:
-    """The blocks of a result, without blank text (B2)."""
+    """The blocks of a result, without blank text."""  # rule B2
     if isinstance(item.output, str):
         parts: Sequence[ContentPart] = (Text(item.output),)
     else:
@@ -254,6 +254,6 @@ def _opaque(item: Opaque) -> RoleAndBlock:
 
 
 def is_blank(block: JsonObject) -> bool:
-    """Whether a block is text, and blank (B2)."""
+    """Whether a block is text, and blank."""  # rule B2
     # a block with text beside another member is of another kind
     return block.keys() == {"text"} and not block["text"].strip()

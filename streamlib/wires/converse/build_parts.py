@@ -128,7 +128,8 @@ def _audio(part: Audio, path: str, context: ConverseContext) -> JsonObject | Non
 def _media(
     part: Image | Document | Audio, formats: dict[str, str], path: str, context: ConverseContext
 ) -> JsonObject | None:
-    """`format` and `source`; None, and reported, if Converse does not take one of them (B13)."""
+    """`format` and `source`; None, and reported, if Converse does not take one of them."""
+    # rule B13
     native = part.native or {}
     # without parameters such as `; charset=utf-8`
     mime = media_type(part).partition(";")[0].strip().lower()
@@ -181,10 +182,10 @@ def _source(part: Image | Document | Audio) -> JsonObject | None:
 
 
 def _document_name(part: Document, path: str, context: ConverseContext) -> str:
-    """A name as the API takes it, unique in the request (B11).
+    """A name as the API takes it, unique in the request.
 
     It is the same in every request of a conversation, so that the cached prefix matches.
-    """
+    """  # rule B11
     original = (part.name or "").strip()
     name = _unique(_clean(original) or "document", context.document_names)
     if name == original:

@@ -36,8 +36,8 @@ FALLBACKS: Final[dict[Choice, tuple[Choice, ...]]] = {
 def tools(prompt: Prompt, items: list[IndexedItem], context: ConverseContext) -> list[JsonObject]:
     """The tools that Converse knows; those that only Claude knows go to the model's fields.
 
-    Calls in the history need their tools, so these get stubs if the prompt has none (B1).
-    """
+    Calls in the history need their tools, so these get stubs if the prompt has none.
+    """  # rule B1
     bodies: list[JsonObject] = []
     for index, tool in enumerate(prompt.tools):
         body = _tool(tool, f"/tools/{index}", context)
@@ -57,7 +57,7 @@ def tools(prompt: Prompt, items: list[IndexedItem], context: ConverseContext) ->
 
 
 def _cache_points(tool: ToolSpec, path: str, context: ConverseContext) -> list[JsonObject]:
-    """The cache point after a tool, if it has one (B14)."""
+    """The cache point after a tool, if it has one."""  # rule B14
     if tool.cache is None:
         return []
     if "tools" not in context.family.caches:
@@ -108,8 +108,8 @@ def _tool(tool: ToolSpec, path: str, context: ConverseContext) -> JsonObject | N
 def tool_choice(prompt: Prompt, context: ConverseContext) -> JsonObject:
     """`toolChoice` in the nearest form the model takes (B17, T7); `{}`: not sent.
 
-    `{"none": {}}` is this library's own: Converse has no such choice (B16).
-    """
+    `{"none": {}}` is this library's own: Converse has no such choice.
+    """  # rule B16
     name = prompt.tool_choice
     if not prompt.tools or name is None:
         return {}

@@ -62,7 +62,7 @@ def split_leading_system(
 
 
 def _system_as_user_text(system: list[SystemText], report: Report) -> Iterator[Block]:
-    """The system prompt as the first user text, for a model that takes none (B21)."""
+    """The system prompt as the first user text, for a model that takes none."""  # rule B21
     if system:
         report.add(
             "changed", "/instructions", "the model takes no system prompt: sent as user text"
@@ -77,11 +77,11 @@ def _system_as_user_text(system: list[SystemText], report: Report) -> Iterator[B
 def turns_of(
     items: list[IndexedItem], system: list[SystemText], context: ConverseContext
 ) -> list[Turn]:
-    """The turns: each of one role (B5), tool results first in theirs (B6), a user turn first (B4).
+    """The turns: each of one role, tool results first in theirs, a user turn first.
 
     Args:
-        system: the system prompt, which is user text for some models (B21).
-    """
+        system: the system prompt, which is user text for some models.
+    """  # rules B5, B6, B4, B21
     report = context.report
     turns: list[Turn] = []
     if not context.family.system:
@@ -127,7 +127,7 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
-    """Puts tool results first in a user turn (B6)."""
+    """Puts tool results first in a user turn."""  # rule B6
     # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
     if ordered == turn.blocks:
@@ -142,7 +142,7 @@ def _put_results_first(turn: Turn, report: Report) -> None:
 
 
 def _separate_results(turn: Turn, report: Report) -> list[Turn]:
-    """Puts tool results into a turn of their own, followed by an assistant filler (B7)."""
+    """Puts tool results into a turn of their own, followed by an assistant filler."""  # rule B7
     if turn.role != "user":
         return [turn]
     results = [block for block in turn.blocks if block.member == "toolResult"]
@@ -162,7 +162,8 @@ def _filler_turn(role: str, text: str = FILLER) -> Turn:
 
 
 def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
-    """Whether the request continues a turn that called tools and began without reasoning (T8)."""
+    """Whether the request continues a turn that called tools and began without reasoning."""
+    # rule T8
     if turns[-1].role != "user":
         return False
     for turn in reversed(turns):
@@ -199,7 +200,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
 
 
 def _trim_end(turn: Turn) -> None:
-    """Removes blanks at the end of a final assistant text (B20)."""
+    """Removes blanks at the end of a final assistant text."""  # rule B20
     last = turn.blocks[-1]
     # a copy: the block may be an object of the caller's history
     turn.blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})

@@ -16,5 +16,5 @@ class ConverseContext(BuildContext):
     document_names: dict[str, int] = field(default_factory=dict)
     """Document names in use -> the last number tried for a second document of that name.
 
-    Filled while parts are built: a request may hold a name only once (B11).
-    """
+    Filled while parts are built: a request may hold a name only once.
+    """  # rule B11

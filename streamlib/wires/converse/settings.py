@@ -62,10 +62,10 @@ REASONING_USAGE_PATH: Final = "/usage/output_tokens_details"
 def model_fields(
     prompt: Prompt, choice: JsonObject, context: ConverseContext, *, unreasoned_tool_turn: bool
 ) -> JsonObject:
-    """`additionalModelRequestFields`: only keys the model's family knows, others are refused (B22).
+    """`additionalModelRequestFields`: only keys the model's family knows, others are refused.
 
     `max_tokens` is among them where a thinking budget raised it.
-    """
+    """  # rule B22
     target, report, family = context.target, context.report, context.family
     if family is CLAUDE:
         thinking_fields = _claude_thinking(

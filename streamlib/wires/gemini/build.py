@@ -125,11 +125,11 @@ def _has_hosted_tool_parts(turns: list[JsonObject]) -> bool:
 def _turns(
     history: Iterable[Part], fields: Mapping[int, JsonObject], context: BuildContext
 ) -> list[JsonObject]:
-    """Runs of one role (G1), with the results of calls in turns of their own (G4).
+    """Runs of one role, with the results of calls in turns of their own.
 
     Args:
         fields: position of an item -> the fields of its turn beside role and parts.
-    """
+    """  # rules G1, G4
     turns: list[JsonObject] = []
     unbroken = list(_without_interruptions(history, context.report))
     for role, run in groupby(_with_ordered_results(unbroken, context.report), _turn_role):
@@ -161,10 +161,10 @@ def _begins_with_call(turn: JsonObject) -> bool:
 
 
 def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[Part]:
-    """Moves user parts out from between calls and their results (G2).
+    """Moves user parts out from between calls and their results.
 
     A compaction of another wire is there once it has become user text.
-    """
+    """  # rule G2
     open_calls: set[str | None] = set()
     buffered: list[Part] = []
     for part in history:
@@ -191,7 +191,8 @@ def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[
 
 
 def _with_ordered_results(history: list[Part], report: Report) -> Iterator[Part]:
-    """Puts the results after a turn in the order of its calls (G3), then their attachments."""
+    """Puts the results after a turn in the order of its calls, then their attachments."""
+    # rule G3
     call_order: dict[str, int] = {}
     for index, part in enumerate(history):
         if part.role == "model" and part.call_id is not None:

@@ -18,7 +18,7 @@ from streamlib_parsers.items import Audio, Document, Image, JsonObject
 RESULT_TYPES: Final = frozenset(
     {"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
 )
-"""Media types that a result may hold (G20)."""
+"""Media types that a result may hold."""  # rule G20
 
 URL_TYPES: Final = {
     "png": "image/png",

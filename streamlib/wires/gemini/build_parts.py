@@ -84,7 +84,7 @@ ATTRIBUTES: Final = frozenset(
         "audioMetadata",
     }
 )
-"""Fields of a part that describe its data. A part with only these is refused (G25)."""
+"""Fields of a part that describe its data. A part with only these is refused."""  # rule G25
 
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -215,7 +215,7 @@ def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> P
 
 
 def _call(item: FunctionCall, entry: IndexedItem, context: GeminiContext) -> Parts:
-    """The provider's own id goes back; one that we generated does not (G9)."""
+    """The provider's own id goes back; one that we generated does not."""  # rule G9
     data: JsonObject = {}
     if item.id:
         data["id"] = item.id
@@ -279,7 +279,7 @@ def _output(
 def _split_media(
     content: tuple[ContentPart, ...], context: GeminiContext
 ) -> tuple[list[MediaPart], list[MediaPart]]:
-    """The media that a result can hold (G20), and those that must follow it."""
+    """The media that a result can hold, and those that must follow it."""  # rule G20
     inside: list[MediaPart] = []
     beside: list[MediaPart] = []
     for part in content:
@@ -311,11 +311,11 @@ def _result_fragments(
 def _response(
     item: FunctionCallOutput | CustomToolCallOutput, content: tuple[ContentPart, ...]
 ) -> Any:
-    """The value of `functionResponse.response`: always an object (G22).
+    """The value of `functionResponse.response`: always an object.
 
-    Text stays text under `output` or `error`, so no key in it is read as a reference (G21). If the
+    Text stays text under `output` or `error`, so no key in it is read as a reference. If the
     caller's request had another object there, the text is that object and goes back unchanged.
-    """
+    """  # rules G22, G21
     texts = [_result_text(part) for part in content]
     text = "\n".join(filter(None, texts))
     if (item.native or {}).get("response") == "object" and _is_object(text):
@@ -405,9 +405,9 @@ def _compaction(item: Compaction, entry: IndexedItem, context: GeminiContext) ->
 def _opaque(item: Opaque, entry: IndexedItem, context: GeminiContext) -> Parts:
     """An unknown part goes back as received.
 
-    A part without data is refused (G25), except one with a signature: the model wrote it, and it
+    A part without data is refused, except one with a signature: the model wrote it, and it
     counts as an empty text.
-    """
+    """  # rule G25
     fields = item.payload.keys()
     if fields <= ATTRIBUTES and "thoughtSignature" not in fields:
         context.report.dropped(entry.path, "a part without data")

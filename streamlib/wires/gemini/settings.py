@@ -30,7 +30,7 @@ LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
 """The levels of thinking that the wire has, there in capitals."""
 
 MAX_STOPS: Final = 5
-"""Stop sequences that the API accepts (G24)."""
+"""Stop sequences that the API accepts."""  # rule G24
 
 DYNAMIC: Final = -1
 """The budget with which the model itself decides how many tokens it thinks with."""
@@ -235,7 +235,7 @@ CACHED: Final = {
     "tools": "/tools",
     "toolConfig": "/tool_choice",
 }
-"""Fields that are part of cached content, with their JSON pointers in the prompt (G16)."""
+"""Fields that are part of cached content, with their JSON pointers in the prompt."""  # rule G16
 
 
 def without_cached(body: JsonObject, prompt: Prompt, report: Report) -> JsonObject:

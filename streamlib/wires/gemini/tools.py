@@ -34,7 +34,8 @@ class Tools(NamedTuple):
 
 
 def tools(prompt: Prompt, context: BuildContext) -> Tools:
-    """Puts all functions at the position of the first; hosted tools where they may be (G17)."""
+    """Puts all functions at the position of the first; hosted tools where they may be."""
+    # rule G17
     target = context.target
     declarations: list[JsonObject] = []
     sent: list[JsonObject] = []
@@ -149,7 +150,7 @@ EMPTY_OBJECT_KEYWORDS: Final = frozenset(
 UNSUPPORTED_KEYWORDS: Final = frozenset(
     {"examples", "discriminator", "exclusiveMinimum", "exclusiveMaximum"}
 )
-"""Keywords that Gemini refuses (G12)."""
+"""Keywords that Gemini refuses."""  # rule G12
 
 STRING_FORMATS: Final = frozenset({"date-time", "date", "time"})
 """The formats of strings that Gemini accepts."""
@@ -164,7 +165,7 @@ SUBSCHEMAS: Final = frozenset(
 
 
 def json_schema(node: Any, path: str, report: Report) -> Any:
-    """Moves what makes Gemini refuse a schema (G12) into the description.
+    """Moves what makes Gemini refuse a schema into the description.
 
     Args:
         node: a schema, or a list of schemas; anything else is returned as it is.
@@ -173,7 +174,7 @@ def json_schema(node: Any, path: str, report: Report) -> Any:
 
     Returns:
         A copy that the API accepts.
-    """
+    """  # rule G12
     if isinstance(node, list):
         return [json_schema(child, f"{path}/{index}", report) for index, child in enumerate(node)]
     if not isinstance(node, dict):

@@ -28,7 +28,7 @@ DATA_URL: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL
 
 
 def contents(parts: Iterable[ContentPart], path: str, report: Report) -> list[JsonObject]:
-    """The contents of a step or of a result; empty texts are left out (I2)."""
+    """The contents of a step or of a result; empty texts are left out."""  # rule I2
     sent: list[JsonObject] = []
     for index, part in enumerate(parts):
         part_path = f"{path}/content/{index}"

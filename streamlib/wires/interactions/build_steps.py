@@ -48,7 +48,7 @@ Steps: TypeAlias = Iterator[JsonObject]
 def leading_system(
     prompt: Prompt, items: list[IndexedItem], report: Report
 ) -> tuple[str, list[IndexedItem]]:
-    """`system_instruction`, and the items after the leading system messages (I1)."""
+    """`system_instruction`, and the items after the leading system messages."""  # rule I1
     texts: list[str] = []
     if prompt.instructions:
         texts.append(prompt.instructions)
@@ -166,7 +166,7 @@ def _with_unknown(parts: list[JsonObject], unknown: JsonObject) -> list[JsonObje
 
 
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Steps:
-    """Signed reasoning goes back as it came; any other is sent as text or left out (I3)."""
+    """Signed reasoning goes back as it came; any other is sent as text or left out."""  # rule I3
     images: JsonObject = (item.native or {}).get("summary") or {}
     # The signature of incomplete reasoning does not match its summary.
     if item.signature and item.status == "completed":
@@ -204,7 +204,7 @@ def _call(item: FunctionCall | CustomToolCall, arguments: Any) -> JsonObject:
 def _output(
     item: FunctionCallOutput | CustomToolCallOutput, name: str | None, path: str, report: Report
 ) -> JsonObject:
-    """The result: a text, contents, or the JSON that the caller had (I4)."""
+    """The result: a text, contents, or the JSON that the caller had."""  # rule I4
     native = item.native or {}
     step: JsonObject = {"type": "function_result", "call_id": item.call_id}
     own_name = native.get("name") or name

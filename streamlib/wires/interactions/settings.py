@@ -60,7 +60,7 @@ def _wire_tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
 
 
 def _without_empty_required(schema: Any, path: str, report: Report) -> Any:
-    """Removes every empty `required` list: it means nothing, and the API refuses it (I5)."""
+    """Removes every empty `required` list: it means nothing, and the API refuses it."""  # rule I5
     if isinstance(schema, list):
         return [_without_empty_required(inner, path, report) for inner in schema]
     if not isinstance(schema, dict):
@@ -139,7 +139,8 @@ SUMMARIES: Final = ("auto", "none")
 
 
 def _thinking(prompt: Prompt, context: BuildContext) -> JsonObject | None:
-    """`thinking_level` and `thinking_summaries`; this wire has no budget and no `off` (I6)."""
+    """`thinking_level` and `thinking_summaries`; this wire has no budget and no `off`."""
+    # rule I6
     target, report = context.target, context.report
     options = prompt.thinking or ReasoningOptions()
     if not target.traits.thinking:
@@ -238,4 +239,4 @@ MODEL_SETTINGS: Final = (
     "stop",
     "seed",
 )
-"""Settings of `generation_config`, which agents do not have (I8)."""
+"""Settings of `generation_config`, which agents do not have."""  # rule I8

@@ -116,7 +116,7 @@ def _chat(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 
 
 def _without_addresses(entry: IndexedItem, report: Report) -> IndexedItem:
-    """The item with media in bytes only: Bedrock fetches nothing (A21)."""
+    """The item with media in bytes only: Bedrock fetches nothing."""  # rule A21
     item = entry.item
     replaced: ResponseItem
     if isinstance(item, Message):

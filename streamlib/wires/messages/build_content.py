@@ -270,7 +270,7 @@ def _with_native(block: JsonObject, item: Item) -> JsonObject:
 
 
 def is_blank(block: JsonObject) -> bool:
-    """Whether a block is text, and blank (A1)."""
+    """Whether a block is text, and blank."""  # rule A1
     return block.get("type") == "text" and not block["text"].strip()
 
 

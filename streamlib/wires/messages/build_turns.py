@@ -96,7 +96,8 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
 
 
 def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
-    """Groups blocks into runs of one role (A3); messages with different fields stay separate."""
+    """Groups blocks into runs of one role; messages with different fields stay separate."""
+    # rule A3
     turns: list[Turn] = []
     for block in blocks:
         fields = block.turn_fields
@@ -113,11 +114,11 @@ def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
 
 
 def place_system(turns: list[Turn], report: Report) -> list[Turn]:
-    """Leaves system messages where the API takes them; elsewhere they become user text (A17).
+    """Leaves system messages where the API takes them; elsewhere they become user text.
 
     It takes one after a user turn, or after a turn that ends in a provider-run result, if no other
     user turn follows it directly. One without text may be anywhere.
-    """
+    """  # rule A17
     blocks: list[Block] = []
     for n, turn in enumerate(turns):
         is_text = all(block.type == "text" for block in turn.blocks)
@@ -148,7 +149,7 @@ def _takes_system(turns: list[Turn], n: int) -> bool:
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
-    """Puts tool results first in a user turn (A6)."""
+    """Puts tool results first in a user turn."""  # rule A6
     # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.type != "tool_result")
     if ordered == turn.blocks:
@@ -163,7 +164,8 @@ def _put_results_first(turn: Turn, report: Report) -> None:
 
 
 def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
-    """Whether the request continues a turn that called tools and began without reasoning (T8)."""
+    """Whether the request continues a turn that called tools and began without reasoning."""
+    # rule T8
     if turns[-1].role != "user":
         return False
     for turn in reversed(turns):
@@ -177,7 +179,8 @@ def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
 
 
 def fix_first_turn(turns: list[Turn], context: BuildContext) -> None:
-    """Puts a user turn first, which Bedrock requires and Anthropic's own API does not (A3)."""
+    """Puts a user turn first, which Bedrock requires and Anthropic's own API does not."""
+    # rule A3
     if context.target.wire_api != "invoke" or turns[0].role == "user":
         return
     context.report.add("generated", "/input", "a conversation starts with a user turn: '.' added")
@@ -208,7 +211,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
 
 
 def _trim_end(turn: Turn) -> None:
-    """Removes blanks at the end of a final assistant text (A12)."""
+    """Removes blanks at the end of a final assistant text."""  # rule A12
     last = turn.blocks[-1]
     # a copy: the block may be an object of the caller's history
     turn.blocks[-1] = last._replace(body={**last.body, "text": last.body["text"].rstrip()})

@@ -44,7 +44,7 @@ def max_tokens(prompt: Prompt, context: BuildContext) -> int:
 
 
 def fitted(prompt: Prompt, thinking: JsonObject | None, context: BuildContext) -> Prompt:
-    """The prompt without sampling parameters that model, version or thinking refuse (S1)."""
+    """The prompt without sampling parameters that model, version or thinking refuse."""  # rule S1
     target = context.target
     version = target.provider.headers.get("anthropic-version", "")
     # versions are dates, so they compare as text

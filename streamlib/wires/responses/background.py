@@ -50,9 +50,9 @@ def without_background(prompt: Prompt) -> Prompt | None:
 
     Raises:
         StreamError: `invalid_request`: the request has `store: false`, but a response in the
-            background is stored (B3). Or it has `background_options`, but the response starts
+            background is stored. Or it has `background_options`, but the response starts
             at once.
-    """
+    """  # rule B3
     extra = dict(prompt.extra or {})
     if not extra.pop("background", False):
         return None

@@ -69,7 +69,7 @@ ID_PREFIXES: Final = {
     "function_call": "fc_",
     "custom_tool_call": "ctc_",
 }
-"""Kind -> prefix of its ids on the wire; ids of other kinds have any form (R4)."""
+"""Kind -> prefix of its ids on the wire; ids of other kinds have any form."""  # rule R4
 
 MAX_ID_LENGTH: Final = 64
 
@@ -82,7 +82,8 @@ WITHOUT_ID: Final = frozenset(
         "compaction_summary",
     }
 )
-"""Kinds whose id only stored responses know (R1). Hosted tools keep theirs: they require one."""
+"""Kinds whose id only stored responses know. Hosted tools keep theirs: they require one."""
+# rule R1
 
 WITH_STATUS: Final = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"}
@@ -168,7 +169,7 @@ def _message(item: Message, entry: IndexedItem, context: ResponsesContext) -> Bo
 
 
 def _assistant_message(item: Message, entry: IndexedItem, report: Report) -> JsonObject:
-    """Text and refusals only (R5); `phase` and native keys as received."""
+    """Text and refusals only; `phase` and native keys as received."""  # rule R5
     content: list[Text | Refusal] = []
     for part in item.content:
         output_part = _output_part(part, entry, report)
@@ -356,7 +357,7 @@ def _tidy(body: JsonObject, *, stored: bool) -> JsonObject:
 
 
 def _has_own_id(item_id: str | None, kind: str) -> bool:
-    """Whether an id can be one that this wire made (R4)."""
+    """Whether an id can be one that this wire made."""  # rule R4
     if item_id is None or len(item_id) > MAX_ID_LENGTH:
         return False
     return item_id.startswith(ID_PREFIXES.get(kind, ""))

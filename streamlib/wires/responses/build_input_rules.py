@@ -41,7 +41,7 @@ class InputObject(NamedTuple):
 
 
 def match_output_kinds(sent: list[InputObject]) -> None:
-    """Gives each output the kind that its call requires (R6), whatever its class is."""
+    """Gives each output the kind that its call requires, whatever its class is."""  # rule R6
     kinds: dict[str, str] = {}
     for n, (body, entry) in enumerate(sent):
         kind = body.get("type")

@@ -1,8 +1,8 @@
 """Converts content parts to those of an OpenAI Responses request.
 
-A caller's text is `input_text`, whatever its kind here (R5). A part of a kind that we do not know
+A caller's text is `input_text`, whatever its kind here. A part of a kind that we do not know
 goes back as the wire wrote it.
-"""
+"""  # rule R5
 
 from __future__ import annotations
 

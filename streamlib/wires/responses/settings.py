@@ -36,10 +36,10 @@ from streamlib.wires.settings import (
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 KEY_LENGTH: Final = 64
-"""Characters that `prompt_cache_key` may have (S5)."""
+"""Characters that `prompt_cache_key` may have."""  # rule S5
 
 IDENTIFIER_LENGTH: Final = 128
-"""Characters that `safety_identifier` may have (S5)."""
+"""Characters that `safety_identifier` may have."""  # rule S5
 
 LIFETIMES: Final = {"5m": "30m", "1h": "12h", "24h": "12h"}
 """Cache lifetimes of other wires, and the nearest here; the wire's own are 30m and 12h."""
@@ -48,7 +48,7 @@ SUMMARIES: Final = ("auto", "concise", "detailed")
 """Values of `reasoning.summary`."""
 
 SAMPLING: Final = ("temperature", "top_p", "logprobs")
-"""Settings that a thinking model may refuse (S4)."""
+"""Settings that a thinking model may refuse."""  # rule S4
 
 LOGPROBS: Final = "message.output_text.logprobs"
 

@@ -112,7 +112,7 @@ def check_messages(request: StrictRequest) -> None:
 
 
 def _check_content(message: JsonObject, role: str, path: str) -> None:
-    """Content may be null only beside calls, a refusal or audio (C7)."""
+    """Content may be null only beside calls, a refusal or audio."""  # rule C7
     content = message.get("content")
     if content is None:
         beside = ("tool_calls", "function_call", "refusal", "audio")
@@ -238,7 +238,7 @@ def check_tools(request: StrictRequest) -> None:
 
 
 def check_tool_choice(request: StrictRequest) -> None:
-    """A tool choice needs tools, and a named tool must be one of them (S5)."""
+    """A tool choice needs tools, and a named tool must be one of them."""  # rule S5
     choice = request.body.get("tool_choice")
     if choice is None:
         return

@@ -161,7 +161,7 @@ def check_texts(request: StrictRequest) -> None:
 
 
 def check_block_roles(request: StrictRequest) -> None:
-    """Calls and reasoning are in assistant turns; results and media in user turns (B13)."""
+    """Calls and reasoning are in assistant turns; results and media in user turns."""  # rule B13
     for path, turn, block in all_blocks(request):
         kind = next(iter(block))
         role = turn["role"]
@@ -322,7 +322,7 @@ def _check_spec(spec: JsonObject, path: str) -> None:
 
 
 def _check_choice(choice: Any, names: list[str]) -> None:
-    """The choice is one of ``auto``, ``any``, ``tool``: there is no ``none`` (B16)."""
+    """The choice is one of ``auto``, ``any``, ``tool``: there is no ``none``."""  # rule B16
     if choice is None:
         return
     members = object_of(choice)
@@ -333,7 +333,8 @@ def _check_choice(choice: Any, names: list[str]) -> None:
 
 
 def check_cache_points(request: StrictRequest) -> None:
-    """There are at most four cache points, none directly after a document or reasoning (B14)."""
+    """There are at most four cache points, none directly after a document or reasoning."""
+    # rule B14
     count = 0
     holders = [*objects(request.body.get("system"))]
     holders += objects(object_of(request.body.get("toolConfig")).get("tools"))

@@ -74,7 +74,7 @@ SCHEMA_FIELDS: Final = names(
     title type
     """
 )
-"""Fields of ``Schema`` on the Developer API (G12)."""
+"""Fields of ``Schema`` on the Developer API."""  # rule G12
 
 FUNCTION_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 STOP_LIMIT: Final = 5
@@ -217,7 +217,7 @@ def check_pairing(request: StrictRequest) -> None:
 
 
 def check_signatures(request: StrictRequest) -> None:
-    """A signature is one that was issued for its part, or a documented placeholder (G6)."""
+    """A signature is one that was issued for its part, or a documented placeholder."""  # rule G6
     for turn in turns_of(request):
         for part in parts_of(turn):
             signature = part.get("thoughtSignature")
@@ -244,11 +244,11 @@ def is_placeholder(signature: Any) -> bool:
 
 
 def check_signed_calls(request: StrictRequest) -> None:
-    """Gemini 3: the first call of each step of the current turn is signed (G5).
+    """Gemini 3: the first call of each step of the current turn is signed.
 
     Source: docs, "Thought signatures". The current turn begins after the last user content that is
     not only function responses.
-    """
+    """  # rule G5
     if not traits(request.model).signed_calls:
         return
     turns = turns_of(request)
@@ -269,7 +269,7 @@ def check_signed_calls(request: StrictRequest) -> None:
 
 
 def check_thinking(request: StrictRequest) -> None:
-    """Thinking has a budget or a level, not both, and only for models that reason (G10)."""
+    """Thinking has a budget or a level, not both, and only for models that reason."""  # rule G10
     thinking = _thinking_config(request)
     known = ("includeThoughts", "thinkingBudget", "thinkingLevel")
     _check_keys(thinking, known, "generation_config.thinking_config")
@@ -290,7 +290,7 @@ def check_thinking_level(request: StrictRequest) -> None:
 
 
 def check_thinking_budget(request: StrictRequest) -> None:
-    """The budget is in the model's range; 0 turns thinking off, -1 is dynamic (G11)."""
+    """The budget is in the model's range; 0 turns thinking off, -1 is dynamic."""  # rule G11
     budget = _thinking_config(request).get("thinkingBudget")
     accepted = traits(request.model)
     if budget is None or budget == -1 or accepted.budgets is None:
@@ -382,7 +382,7 @@ def _check_declaration(declaration: JsonObject, path: str) -> None:
 
 
 def _check_schema(schema: Any, path: str) -> None:
-    """A schema in Google's own format has only the fields of ``Schema`` (G12)."""
+    """A schema in Google's own format has only the fields of ``Schema``."""  # rule G12
     for inner_path, inner in schemas_in(schema):
         _check_keys(inner, SCHEMA_FIELDS, f"{path}{inner_path}")
         values = inner.get("enum")
@@ -391,7 +391,7 @@ def _check_schema(schema: Any, path: str) -> None:
 
 
 def check_tool_config(request: StrictRequest) -> None:
-    """A choice of functions needs functions; allowed names need a forced mode (G15)."""
+    """A choice of functions needs functions; allowed names need a forced mode."""  # rule G15
     body = camel_case(request.body)
     config = camel_case(object_of(body.get("toolConfig")))
     choice = camel_case(object_of(config.get("functionCallingConfig")))
@@ -406,7 +406,7 @@ def check_tool_config(request: StrictRequest) -> None:
 
 
 def check_cached_content(request: StrictRequest) -> None:
-    """Cached content exists, is for this model, and is not repeated in the request (G16)."""
+    """Cached content exists, is for this model, and is not repeated in the request."""  # rule G16
     body = camel_case(request.body)
     name = body.get("cachedContent")
     if name is None:

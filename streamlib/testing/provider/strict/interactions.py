@@ -155,7 +155,7 @@ def check_call_ids(request: StrictRequest) -> None:
 
 
 def check_pairs(request: StrictRequest) -> None:
-    """Every call has one result, and every result a call (I4)."""
+    """Every call has one result, and every result a call."""  # rule I4
     waiting: set[str] = set()
     for step in steps_of(request):
         kind = step.get("type")

@@ -42,16 +42,16 @@ def check_fields(request: StrictRequest) -> None:
 
 
 def check_first_role(request: StrictRequest) -> None:
-    """The first turn is the user's (A3).
+    """The first turn is the user's.
 
     Anthropic's own API accepts other roles: anthropic-sdk-typescript#622.
-    """
+    """  # rule A3
     if objects(request.body["messages"])[0]["role"] == "assistant":
         raise Rejection('messages: first message must use the "user" role')
 
 
 def check_media_sources(request: StrictRequest) -> None:
-    """Media are in the body: Bedrock accepts no URLs and no file ids (A21)."""
+    """Media are in the body: Bedrock accepts no URLs and no file ids."""  # rule A21
     for path, _, block in all_blocks(request):
         source = object_of(block.get("source"))
         if block["type"] in ("image", "document") and source.get("type") in ("url", "file"):

@@ -168,7 +168,7 @@ def check_version(request: StrictRequest) -> None:
 
 
 def check_beta_names(request: StrictRequest) -> None:
-    """Unknown betas are refused (S11). Only the form of their names is checked."""
+    """Unknown betas are refused. Only the form of their names is checked."""  # rule S11
     for beta in request.headers.get("anthropic-beta", "").split(","):
         name = beta.strip()
         if name and not BETA_NAME.fullmatch(name):
@@ -242,10 +242,10 @@ def check_roles(request: StrictRequest) -> None:
 
 
 def check_system_places(request: StrictRequest) -> None:
-    """A system message follows a user turn, and ends the messages or precedes an assistant's (A17).
+    """A system message follows a user turn, and ends the messages or precedes an assistant's.
 
     It may also follow a turn that ends in a server tool's result (pydantic-ai#5706, gproxy#209).
-    """
+    """  # rule A17
     turns = objects(request.body.get("messages"))
     for n, turn in enumerate(turns):
         if turn["role"] != "system" or not turn.get("content"):
@@ -267,7 +267,8 @@ def check_system_places(request: StrictRequest) -> None:
 
 
 def check_content(request: StrictRequest) -> None:
-    """Content is a text or a list of blocks; only a final assistant turn may be empty (A2)."""
+    """Content is a text or a list of blocks; only a final assistant turn may be empty."""
+    # rule A2
     turns = objects(request.body["messages"])
     for n, turn in enumerate(turns):
         content = turn.get("content")
@@ -408,7 +409,7 @@ def check_pairing(request: StrictRequest) -> None:
 
 
 def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
-    """The turns as the service reads them: adjacent turns of one role are joined (A3)."""
+    """The turns as the service reads them: adjacent turns of one role are joined."""  # rule A3
     turns: list[tuple[str, list[JsonObject]]] = []
     for turn in objects(request.body["messages"]):
         if turn["role"] == "system":
@@ -424,10 +425,10 @@ def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
 
 
 def check_server_tools(request: StrictRequest) -> None:
-    """A server tool's call and its result are in one turn, except in the last turn (A15).
+    """A server tool's call and its result are in one turn, except in the last turn.
 
     Source: anthropics/claude-code#62577.
-    """
+    """  # rule A15
     turns = _joined_turns(request)
     for n, (_, blocks) in enumerate(turns):
         called: set[str] = set()

@@ -64,10 +64,10 @@ def check_thinking_form(request: StrictRequest) -> None:
 
 
 def check_budget(request: StrictRequest) -> None:
-    """The budget is 1024 tokens or more, and below ``max_tokens`` (T1).
+    """The budget is 1024 tokens or more, and below ``max_tokens``.
 
     With interleaved thinking and tools it may be larger (docs, "Extended thinking").
-    """
+    """  # rule T1
     thinking = object_of(request.body.get("thinking"))
     if thinking.get("type") != "enabled":
         return
@@ -84,7 +84,7 @@ def check_budget(request: StrictRequest) -> None:
 
 
 def check_output_limit(request: StrictRequest) -> None:
-    """``max_tokens`` is not more than the model's maximum (S2)."""
+    """``max_tokens`` is not more than the model's maximum."""  # rule S2
     longest = traits(request.model).max_output
     requested = request.body["max_tokens"]
     if is_claude(request) and longest is not None and requested > longest:
@@ -147,7 +147,7 @@ def check_sampling_beside_thinking(request: StrictRequest) -> None:
 
 
 def check_choice_beside_thinking(request: StrictRequest) -> None:
-    """Thinking with a budget allows no forced call (T6)."""
+    """Thinking with a budget allows no forced call."""  # rule T6
     choice = object_of(request.body.get("tool_choice")).get("type")
     if thinking_form(request) == "enabled" and choice in ("any", "tool"):
         raise Rejection("Thinking may not be enabled when tool_choice forces tool use.")
@@ -219,7 +219,7 @@ def check_thinking_off(request: StrictRequest) -> None:
 
 
 def check_signatures(request: StrictRequest) -> None:
-    """Each thinking block has the signature that was issued with its text (T10)."""
+    """Each thinking block has the signature that was issued with its text."""  # rule T10
     for path, _, block in all_blocks(request):
         if block["type"] in THINKING_BLOCKS and _signed(request, block) is None:
             field = "signature"
@@ -229,10 +229,10 @@ def check_signatures(request: StrictRequest) -> None:
 
 
 def check_latest_blocks(request: StrictRequest) -> None:
-    """The latest assistant turn has all thinking blocks of its response, in order (T9).
+    """The latest assistant turn has all thinking blocks of its response, in order.
 
     Source: anthropics/claude-code#63574.
-    """
+    """  # rule T9
     turns = objects(request.body["messages"])
     n = _last_assistant(turns)
     if n is None:

@@ -183,7 +183,7 @@ def check_output_format(request: StrictRequest) -> None:
 
 
 def check_tool_choice(request: StrictRequest) -> None:
-    """A tool choice needs tools, and a named tool must be one of them (S6)."""
+    """A tool choice needs tools, and a named tool must be one of them."""  # rule S6
     choice = request.body.get("tool_choice")
     if choice is None:
         return
@@ -204,17 +204,17 @@ def check_tool_choice(request: StrictRequest) -> None:
 
 
 def check_forced_choice(request: StrictRequest) -> None:
-    """The newest models refuse a choice that forces a call (T7)."""
+    """The newest models refuse a choice that forces a call."""  # rule T7
     kind = object_of(request.body.get("tool_choice")).get("type")
     if kind in ("any", "tool") and not traits(request.model).forced_tools:
         raise Rejection(f'tool_choice: type "{kind}" is not supported on this model.')
 
 
 def check_cache_marks(request: StrictRequest) -> None:
-    """There are at most four cache marks, those of one hour before those of five minutes (A23).
+    """There are at most four cache marks, those of one hour before those of five minutes.
 
     Source: docs, "Prompt caching". The order is tools, system prompt, messages.
-    """
+    """  # rule A23
     seen_short = False
     count = 0
     for path, holder in _cacheable(request):
@@ -258,7 +258,7 @@ def _cacheable(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
 
 
 def check_deferred(request: StrictRequest) -> None:
-    """At least one tool is not deferred (S7)."""
+    """At least one tool is not deferred."""  # rule S7
     tools: list[Any] = objects(request.body.get("tools"))
     deferred = [tool for tool in tools if tool.get("defer_loading")]
     if tools and len(deferred) == len(tools):

@@ -106,7 +106,7 @@ def check_tools(request: StrictRequest) -> None:
 
 
 def check_think(request: StrictRequest) -> None:
-    """``think`` is a boolean or a level (O5)."""
+    """``think`` is a boolean or a level."""  # rule O5
     think = request.body.get("think")
     if think is None or isinstance(think, bool):
         return

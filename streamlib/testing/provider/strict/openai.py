@@ -175,7 +175,7 @@ def is_thinking(request: StrictRequest, effort: Any) -> bool:
 
 
 def check_effort(request: StrictRequest, effort: Any, path: str) -> None:
-    """The model has the level of effort; a model that does not reason has none (S2)."""
+    """The model has the level of effort; a model that does not reason has none."""  # rule S2
     if effort is None or longest_prefix(request.model, OPENAI) is None:
         return
     accepted = traits(request.model)
@@ -196,7 +196,7 @@ def check_effort(request: StrictRequest, effort: Any, path: str) -> None:
 
 
 def check_sampling(request: StrictRequest, effort: Any) -> None:
-    """A model that reasons accepts no sampling parameters (S4)."""
+    """A model that reasons accepts no sampling parameters."""  # rule S4
     if not is_thinking(request, effort) or traits(request.model).sampling:
         return
     for name in SAMPLING:

@@ -162,7 +162,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "system": ("input_text", "input_image", "input_file"),
     "developer": ("input_text", "input_image", "input_file"),
 }
-"""Role -> the types of its content parts (R5)."""
+"""Role -> the types of its content parts."""  # rule R5
 
 
 def input_items(request: StrictRequest) -> list[JsonObject]:
@@ -220,7 +220,7 @@ def check_previous_response(request: StrictRequest) -> None:
 
 
 def check_items(request: StrictRequest) -> None:
-    """Items have known types and fields, and no null in a required field (R7)."""
+    """Items have known types and fields, and no null in a required field."""  # rule R7
     for n, item in enumerate(input_items(request)):
         path = f"input[{n}]"
         kind = kind_of(item)
@@ -243,7 +243,7 @@ def check_background(request: StrictRequest) -> None:
 
 
 def check_contents(request: StrictRequest) -> None:
-    """Roles are known, and the parts are allowed for their role (R5)."""
+    """Roles are known, and the parts are allowed for their role."""  # rule R5
     for n, item in enumerate(input_items(request)):
         if kind_of(item) != "message":
             continue
@@ -287,7 +287,7 @@ def check_calls(request: StrictRequest) -> None:
 
 
 def check_ids(request: StrictRequest) -> None:
-    """Ids have the prefix of their type, and at most 64 characters (R4)."""
+    """Ids have the prefix of their type, and at most 64 characters."""  # rule R4
     for n, item in enumerate(input_items(request)):
         item_id = item.get("id")
         if item_id is None:
@@ -349,7 +349,8 @@ def check_encrypted_content(request: StrictRequest) -> None:
 
 
 def check_reasoning_places(request: StrictRequest) -> None:
-    """Reasoning stands directly before the item that it produced, or both are missing (R3)."""
+    """Reasoning stands directly before the item that it produced, or both are missing."""
+    # rule R3
     items = conversation(request)
     for n, item in enumerate(items):
         if kind_of(item) == "reasoning":
@@ -375,7 +376,7 @@ def check_reasoning_places(request: StrictRequest) -> None:
 
 
 def check_pairing(request: StrictRequest) -> None:
-    """Each call has one output after it, and each output has its call before it (R6)."""
+    """Each call has one output after it, and each output has its call before it."""  # rule R6
     waiting: dict[tuple[str, Any], JsonObject] = {}
     answered: set[tuple[str, Any]] = set()
     for item in conversation(request):
@@ -425,7 +426,8 @@ def _check_tool(tool: JsonObject, path: str) -> None:
 
 
 def check_tool_choice(request: StrictRequest) -> None:
-    """A tool choice needs tools, and a named tool must be one of them; it has no nesting (S6)."""
+    """A tool choice needs tools, and a named tool must be one of them; it has no nesting."""
+    # rule S6
     choice = request.body.get("tool_choice")
     if choice is None:
         return
