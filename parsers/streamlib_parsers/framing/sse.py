@@ -102,9 +102,9 @@ class SSEFraming:
         self._limit = limits.event_bytes
         # Bytes before `data: ` -> name of the event. Of this stream alone, so that no stream
         # changes what another one costs.
-        self._names: dict[bytes, str | None] = {b"": None}
+        self._names: dict[bytes, str | None] = {}
         # Whether nothing is buffered, so that the next byte begins an event.
-        self._at_event_start = False
+        self._at_event_start = True
         # Skipped if the next bytes start with it: the BOM, or the LF after a CR.
         self._skip = BOM
         # The line that has no end yet, or the beginning of the bytes to skip.
@@ -152,10 +152,15 @@ class SSEFraming:
 
     def _read_head(self, head: bytes) -> str | None:
         """The name in bytes before `data: ` that are not in the table; or `_UNKNOWN`."""
-        match = _NAME_LINE.fullmatch(head)
-        if match is None:
-            return _UNKNOWN
-        name = _name_or_none(match[1])
+        # The first event comes here, for the table is empty. It begins with a field: no BOM was
+        # before it, and a later one is data.
+        self._skip = b""
+        name = None
+        if head:
+            match = _NAME_LINE.fullmatch(head)
+            if match is None:
+                return _UNKNOWN
+            name = _name_or_none(match[1])
         if len(self._names) <= _MAX_NAMES:
             self._names[head] = name
         return name

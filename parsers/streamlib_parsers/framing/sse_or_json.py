@@ -39,10 +39,13 @@ class SSEOrJsonFraming:
         self._framing: SSEFraming | JsonArrayFraming | None = None
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """What the chosen framing returns; None before the choice."""
-        if self._framing is None:
-            return None
-        payload = self._framing.single(chunk)
+        """What the chosen framing returns; the first event of an SSE stream decides."""
+        framing = self._framing
+        if framing is None:
+            if self._buffered or chunk[:1] != b"d":
+                return None
+            framing = self._framing = SSEFraming(self._limits)
+        payload = framing.single(chunk)
         if payload is not None:
             self.blank = False
         return payload

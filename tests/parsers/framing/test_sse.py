@@ -393,7 +393,6 @@ def test_single_event_is_what_reading_by_lines_returns(
 
 def test_no_event_is_single_where_a_line_is_unfinished() -> None:
     framing = SSEFraming()
-    assert framing.single(b"data: a\n\n") is None  # a byte order mark may come first
     framing.feed(b"data: a\n\nda")
     assert framing.single(b"ta: a\n\n") is None
     assert framing.single(b"data: a\n\n") is None
@@ -449,4 +448,32 @@ def test_invented_event_names_do_not_grow_the_table() -> None:
 
 def test_event_names_of_one_stream_are_unknown_to_another() -> None:
     SSEFraming().feed(b"event: a\ndata: x\n\nevent: a\ndata: x\n\n")
-    assert SSEFraming()._names == {b"": None}
+    assert SSEFraming()._names == {}
+
+
+BOM_AT_START = b"\xef\xbb\xbfdata: a\n\n"
+BOM_LATER = b"data: a\n\n\xef\xbb\xbfdata: b\n\ndata: c\n\n"
+
+
+def test_first_event_is_single_unless_a_bom_stands_before_it() -> None:
+    assert SSEFraming().single(b"data: a\n\n") == (None, b"a")
+    assert SSEFraming().single(BOM_AT_START) is None
+    framing = SSEFraming()
+    framing.feed(BOM_AT_START[:1])
+    assert framing.single(b"data: a\n\n") is None
+
+
+@pytest.mark.parametrize("body", [BOM_AT_START, BOM_LATER])
+@pytest.mark.parametrize("size", [1, 2, 9, 10, 100])
+def test_only_a_bom_at_the_start_is_skipped(body: bytes, size: int) -> None:
+    """Read as a parser does: an event at once where it can be."""
+    framing = SSEFraming()
+    found: list[bytes | None] = []
+    for start in range(0, len(body), size):
+        chunk = body[start : start + size]
+        single = framing.single(chunk)
+        if single is not None:
+            found.append(single[1])
+        else:
+            found += [frame.data for frame in framing.feed(chunk)]
+    assert found == ([b"a"] if body == BOM_AT_START else [b"a", None, b"c"])

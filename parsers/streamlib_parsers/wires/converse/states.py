@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 
-class State(Enum):
-    """State of the stream."""
+class State(StrEnum):
+    """State of the stream; a `str`, whose hash is read for each event."""
 
     START = "before the first event"
     WITHIN = "inside the message"

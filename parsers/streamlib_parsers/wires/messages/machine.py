@@ -25,7 +25,7 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -94,8 +94,8 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 }
 
 
-class State(Enum):
-    """State of the stream."""
+class State(StrEnum):
+    """State of the stream; a `str`, whose hash is read for each event."""
 
     START = "before the first message_start"
     WITHIN = "inside a message"
