@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.commands import Measured, Options, run
-from benchmarks.results import Figure, figure
 from streamlib.cli.bench import Bar
-from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.records import OURS, Figure, figure
 
 ROOT: Final = Path(__file__).parent.parent
 NAMES: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.results import Figure, Result
+from streamlib.testing.bench.records import Figure, Result
 
 NOTHING = "not measured yet"
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.results import Figure, load_of_machine, make_result, report, save
+from benchmarks.results import report, save
 from streamlib.cli.bench import Bar
 from streamlib.testing.bench.chart import bars
+from streamlib.testing.bench.records import Figure, load_of_machine, make_result
 
 
 class Options(NamedTuple):
@@ -97,9 +98,9 @@ def run(
     result = make_result(
         f"python -m benchmarks.{name} {' '.join(asked)}",
         measured.figures,
+        load,
         measured.versions,
         measured.absent,
-        load,
     )
     report(result)
     if arguments.save:

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.commands import Measured, Options, run
-from benchmarks.results import Figure, figure
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.records import Figure, figure
 
 UPSTREAM: Final = "upstream"
 """The argument that makes this module the model's server."""

@@ -14,8 +14,9 @@ from typing import Final
 from benchmarks.cells import NOTHING, cell, markdown, origin
 from benchmarks.pipeline_pages import PIPELINE_TABLES
 from benchmarks.recorded_pages import RECORDED_TABLES
-from benchmarks.results import Result, load
+from benchmarks.results import load
 from benchmarks.socket_pages import SOCKET_TABLES, number_of_streams
+from streamlib.testing.bench.records import Result
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (

@@ -20,9 +20,9 @@ from benchmarks import node_readers, pipeline_peers
 from benchmarks.commands import Measured, Options, run
 from benchmarks.pipeline_jobs import CONTESTANTS
 from benchmarks.pipeline_pages import BARE
-from benchmarks.results import Figure, figure
 from streamlib.cli.bench import Bar
 from streamlib.testing.bench import pipelines
+from streamlib.testing.bench.records import Figure, figure
 from streamlib_parsers.events import OutputTextDelta
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -130,15 +130,7 @@ def stage_figures(options: Options, bar: Bar) -> list[Figure]:
     if not options.takes("streamlib"):
         return []
     cases, _ = pipelines.cases(pipelines.BUILT_IN, pipelines.built_in_events())
-    figures: list[Figure] = []
-    for case, times in zip(
-        cases, pipelines.times_of(cases, options.rounds, bar.advance), strict=True
-    ):
-        key = ("stages", case.name, case.source, "streamlib")
-        figures.append(figure(*key, "time", "µs", times))
-        if not case.is_looped:
-            figures.append(figure(*key, "held", "count", [pipelines.most_held(case)]))
-    return figures
+    return pipelines.measure(cases, options.rounds, bar.advance)
 
 
 def steps(options: Options) -> int:

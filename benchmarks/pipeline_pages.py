@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from benchmarks.cells import NOTHING, cell, markdown, short
-from benchmarks.results import Figure, Result
-from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.records import OURS, Figure, Result
 
 BARE: Final = "a bare loop"
 SECTIONS: Final = (

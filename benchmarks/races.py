@@ -13,8 +13,8 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from benchmarks.contestants import Contestant, Outcome
-from benchmarks.results import Figure, figure, ratio
 from streamlib.testing.bench.corpus import STRATA, Stratum, Stream
+from streamlib.testing.bench.records import Figure, figure, ratio
 from streamlib.testing.bench.workloads import chunked, chunking
 
 Progress = Callable[[str], None]

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from benchmarks.cells import NOTHING, best_and_median, cell, markdown
-from benchmarks.results import Figure, Result
 from streamlib.testing.bench.corpus import STRATA
-from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.records import OURS, Figure, Result
 
 Results = Mapping[str, Result | None]
 

@@ -21,11 +21,10 @@ from benchmarks.contestants import Contestant, client, ours
 from benchmarks.framings import FRAMINGS
 from benchmarks.races import race, versions
 from benchmarks.reader_process import checkout_process
-from benchmarks.results import Figure
 from benchmarks.sdks import PEERS
 from streamlib.cli.bench import Bar
 from streamlib.testing.bench.corpus import CHUNKS, Stream, by_wire, described, files_in, load
-from streamlib.testing.bench.records import OURS
+from streamlib.testing.bench.records import OURS, Figure
 from streamlib_parsers import WIRE_APIS
 from tests.support.shared import CORPUS, ROOT, SHARED
 

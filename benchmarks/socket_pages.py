@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from benchmarks.cells import NOTHING, cell, markdown
-from benchmarks.results import Result
+from streamlib.testing.bench.records import Result
 
 Results = Mapping[str, Result | None]
 AT_ONCE: Final = "at once"

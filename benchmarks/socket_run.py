@@ -27,9 +27,9 @@ import anyio
 import anyio.to_thread
 
 from benchmarks.loopback import SEED, events_of, running
-from benchmarks.results import Figure, figure
 from benchmarks.socket_readers import READERS, Reader
 from streamlib.cli.bench import Bar
+from streamlib.testing.bench.records import Figure, figure
 from streamlib.testing.bench.responses import seeded_deltas
 
 MANY: Final = 5000

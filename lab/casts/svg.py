@@ -11,6 +11,7 @@ from html import escape
 from typing import Final
 
 from lab.casts.screen import Drawn, Run, Style
+from streamlib.testing.svg import frame
 
 CELL: Final = 8.4
 LINE: Final = 19
@@ -79,15 +80,13 @@ def _picture(drawn: Drawn, title: str, animation: str, texts: list[str]) -> str:
     _, line, column = drawn.cursor[-1]
     box = f'x="{MARGIN}" y="{MARGIN}" width="{CELL}" height="{LINE - 2}"'
     place = f"translate({_number(column * CELL)}px,{line * LINE}px)"
-    body = "\n".join(texts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
-        f' height="{height}" role="img" aria-labelledby="t">\n'
-        f'<title id="t">{escape(title)}</title>\n<style>\n{style}{animation}</style>\n'
-        f'<rect width="{width}" height="{height}" rx="8" fill="{BACKGROUND}"/>\n{body}\n'
+    back = f'<rect width="{width}" height="{height}" rx="8" fill="{BACKGROUND}"/>'
+    cursor = (
         f'<rect id="c" class="a" {box} fill="{COLOURS["brightblack"]}" opacity=".7"'
-        f' style="transform:{place}"/>\n</svg>\n'
+        f' style="transform:{place}"/>'
     )
+    body = "\n".join([back, *texts, cursor])
+    return frame(title, width, height, f"{style}{animation}", body)
 
 
 def _text(run: Run, *classes: str) -> str:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from lab.marbles.operators import Picture
 from lab.marbles.script import Line, Mark
+from streamlib.testing.svg import CODE, WIDTH, frame, number
 
-WIDTH: Final = 380
 LEFT: Final = 12
 RIGHT: Final = 12
 NAME: Final = 15
@@ -22,7 +22,6 @@ LETTER: Final = 7.3
 """Width of a letter of 12 pixels in the fonts below."""
 BOX: Final = 30
 GAP: Final = 8
-FONT: Final = 'ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace'
 
 LIGHT: Final = {
     "back": "#f6f7fa",
@@ -71,8 +70,8 @@ def draw(picture: Picture) -> str:
     for line in picture.above:
         top = _line(parts, line, top, scale)
     parts.append(
-        f'<rect class="box" x="6" y="{_number(top)}" width="{WIDTH - 12}" height="{BOX}" rx="6"/>'
-        f'<text class="code" x="{WIDTH / 2:g}" y="{_number(top + 20)}" text-anchor="middle">'
+        f'<rect class="box" x="6" y="{number(top)}" width="{WIDTH - 12}" height="{BOX}" rx="6"/>'
+        f'<text class="code" x="{WIDTH / 2:g}" y="{number(top + 20)}" text-anchor="middle">'
         f"{escape(picture.code)}</text>"
     )
     top += BOX + GAP
@@ -81,12 +80,8 @@ def draw(picture: Picture) -> str:
     height = round(top + 16)
     ticks = _ticks(last, scale, height)
     body = "\n".join([*ticks, *parts])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
-        f' height="{height}" role="img" aria-labelledby="t">\n'
-        f'<title id="t">{escape(words_of(picture))}</title>\n<style>\n{_style()}</style>\n'
-        f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>\n{body}\n</svg>\n'
-    )
+    back = f'<rect class="back" width="{WIDTH}" height="{height}" rx="8"/>'
+    return frame(words_of(picture), WIDTH, height, _style(), f"{back}\n{body}")
 
 
 def words_of(picture: Picture) -> str:
@@ -151,13 +146,11 @@ def _place(line: Line, scale: float) -> list[_Placed]:
 
 def _line(parts: list[str], line: Line, top: float, scale: float) -> float:
     """Draws a stream; returns where it ends."""
-    parts.append(
-        f'<text class="name" x="{LEFT}" y="{_number(top + 11)}">{escape(line.name)}</text>'
-    )
+    parts.append(f'<text class="name" x="{LEFT}" y="{number(top + 11)}">{escape(line.name)}</text>')
     placed = _place(line, scale)
     rows = 1 + max([each.row for each in placed], default=0)
     axis = top + NAME + 1
-    parts.append(f'<path class="axis" d="M{LEFT} {_number(axis)}H{WIDTH - RIGHT}l-5 -3m5 3l-5 3"/>')
+    parts.append(f'<path class="axis" d="M{LEFT} {number(axis)}H{WIDTH - RIGHT}l-5 -3m5 3l-5 3"/>')
     for each in placed:
         parts.append(_marble(each, axis + 3 + each.row * ROW))
     return axis + 3 + rows * ROW + GAP
@@ -165,18 +158,18 @@ def _line(parts: list[str], line: Line, top: float, scale: float) -> float:
 
 def _marble(placed: _Placed, top: float) -> str:
     mark, x, _, width = placed
-    shape = f'x="{_number(x)}" y="{_number(top)}" width="{_number(width)}" height="{ROW - 4}"'
+    shape = f'x="{number(x)}" y="{number(top)}" width="{number(width)}" height="{ROW - 4}"'
     text = (
-        f'<text x="{_number(x + width / 2)}" y="{_number(top + 13)}" text-anchor="middle"'
-        f' textLength="{_number(width - 10)}">{escape(_shown(mark))}</text>'
+        f'<text x="{number(x + width / 2)}" y="{number(top + 13)}" text-anchor="middle"'
+        f' textLength="{number(width - 10)}">{escape(_shown(mark))}</text>'
     )
     if mark.kind == "done":
-        return f'<rect class="done" x="{_number(x)}" y="{_number(top + 5)}" width="8" height="8"/>'
+        return f'<rect class="done" x="{number(x)}" y="{number(top + 5)}" width="8" height="8"/>'
     if mark.kind in ("text", "list"):
         colour = COLOURS[mark.item % len(COLOURS)]
         return f'<rect class="{colour}" {shape} rx="8"/>{text}'
     if mark.kind in ("end", "failed", "closed"):
-        bar = f'<path class="{mark.kind}" d="M{_number(x + 1)} {_number(top)}v{ROW - 4}"/>'
+        bar = f'<path class="{mark.kind}" d="M{number(x + 1)} {number(top)}v{ROW - 4}"/>'
         return f'<g class="of-{mark.kind}">{bar}{text}</g>'
     return f'<rect class="{mark.kind}" {shape} rx="2"/>{text}'
 
@@ -185,7 +178,7 @@ def _ticks(last: float, scale: float, height: int) -> list[str]:
     """A line each second, with its number below."""
     ticks: list[str] = []
     for second in range(int(last + 1e-9) + 1):
-        x = _number(LEFT + second * scale)
+        x = number(LEFT + second * scale)
         ticks.append(
             f'<path class="grid" d="M{x} 6V{height - 16}"/>'
             f'<text class="second" x="{x}" y="{height - 5}" text-anchor="middle">{second}</text>'
@@ -201,7 +194,7 @@ def _style() -> str:
     dark = ";".join(f"--{name}:{value}" for name, value in DARK.items())
     return (
         f":root{{{light}}}\n@media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-        f"text{{font:12px {FONT};fill:var(--ink)}}\n"
+        f"text{{font:12px {CODE};fill:var(--ink)}}\n"
         ".name,.second{font-size:11px;fill:var(--quiet)}.code{font-weight:600}\n"
         ".back{fill:var(--back)}.box{fill:var(--box);stroke:var(--edge)}\n"
         ".axis{stroke:var(--quiet);fill:none}.grid{stroke:var(--grid)}\n"
@@ -212,7 +205,3 @@ def _style() -> str:
         ".failed,.closed{stroke:var(--bad);stroke-width:3}\n"
         ".of-failed text,.of-closed text{fill:var(--bad)}.closed{stroke-dasharray:3 2}\n"
     )
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".rstrip("0").rstrip(".")

@@ -1,43 +1,60 @@
-"""`streamlib bench [FILE]`: times the parsers, or the stages of pipelines."""
+"""`streamlib bench`: times parsers, ours and yours, or stages of pipelines; compares two runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib import __version__
-from streamlib.cli.captures import read_captures
+from streamlib.cli.captures import read_bytes, read_captures
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.display.safe_text import printable
-from streamlib_parsers import WIRE_APIS
+from streamlib.inspection.capture import Capture, likely_wire
+from streamlib_parsers import WIRE_APIS, WireApi
 
 if TYPE_CHECKING:
-    from streamlib.testing.bench.feed import Case
+    from streamlib.recording.files import Recording
+    from streamlib.testing.bench.corpus import Stream
+    from streamlib.testing.bench.feed import Body, Case
     from streamlib.testing.bench.pipelines import StageCase
-    from streamlib.testing.bench.records import BenchRecord
+    from streamlib.testing.bench.records import Figure
     from streamlib.testing.bench.workloads import Workload
+    from streamlib.testing.own_parsers import Read
 
 DESCRIPTION: Final = """\
-Measures the CPU time of the parsers, without a network, or with --pipeline that of
-the stages of pipelines. The cases take turns; a cell has the best round / the median
-of the rounds. Without FILE or --corpus the parsers read generated workloads: they
-show growth, and only recorded streams show speed. `benchmarks/` in the source
-distribution measures other libraries."""
+Measures the CPU time of parsers, without a network, or with --pipeline that of
+the stages of pipelines. The cases take turns; a cell has the best round / the
+median of the rounds. Without FILE or --corpus the parsers read generated
+workloads: they show growth, and only recorded streams show speed. `benchmarks/`
+in the source distribution measures other libraries."""
 
 EXAMPLES: Final = """examples:
   # the parsers, on a stream of yours
   streamlib bench capture.sse --wire-api chat
-  # each stage of pipelines, on a built-in text
+  # a parser of yours beside streamlib's: a class with feed and close
+  streamlib bench capture.sse --parser my_module:Parser
+  # throughput against the size of the chunks, as a page to send
+  streamlib bench capture.sse --parser my_module:Parser --curve --chart f.html
+  # before and after a change: is it faster?
+  streamlib bench capture.sse --wire-api chat --json before.json
+  streamlib bench --compare before.json after.json
+  # each stage of pipelines, on a built-in text or on a recording
   streamlib bench --pipeline
-  # the same, on a recording
-  streamlib bench --pipeline response.jsonl"""
+  streamlib bench --pipeline response.jsonl
+
+exit code: 0 success, with --compare: nothing is slower,
+           1 a file cannot be used, or holds no complete response; with
+           --compare: something is slower, 2 usage error
+"""
 
 BAR_WIDTH: Final = 30
+
+CURVE_WORKLOADS: Final = ("messages", "responses", "chat", "gemini")
+"""Workloads that a curve has where none is named."""
 
 
 def add(commands: Any) -> None:
@@ -50,10 +67,10 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
-        "file",
-        nargs="?",
+        "files",
+        nargs="*",
         metavar="FILE",
-        help="a captured stream or a recording to time, instead of the workloads",
+        help="captured streams or recordings to time, instead of the workloads",
     )
     command.add_argument(
         "--corpus",
@@ -62,10 +79,27 @@ def add(commands: Any) -> None:
         help="recorded streams to time, by wire and by length; may be repeated",
     )
     command.add_argument(
+        "--parser",
+        metavar="MODULE:NAME",
+        help="a parser of your own, beside streamlib's: a class with feed(bytes) and close(), or "
+        "a function of chunks",
+    )
+    command.add_argument(
+        "--curve",
+        action="store_true",
+        help="MB/s in chunks of 1 byte to 64 KiB; with --corpus of the longest stream of each wire",
+    )
+    command.add_argument(
         "--pipeline",
         action="store_true",
         help="time the stages of pipelines, on FILE or a built-in text: µs an event over a bare "
         "loop, and the most characters held",
+    )
+    command.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="say whether B is faster than A, two files of --json; measures nothing",
     )
     command.add_argument(
         "--wire-api",
@@ -90,95 +124,189 @@ def add(commands: Any) -> None:
         metavar="N",
         help="how often each case is measured (default 7)",
     )
-    command.add_argument("--json", metavar="F", help="write the records to this file")
-    command.add_argument("--chart", metavar="F.svg", help="draw the speed into this file")
+    command.add_argument("--json", metavar="F", help="write all rounds to this file")
+    command.add_argument(
+        "--chart", metavar="F.svg", help="draw the speed into this file: F.svg, or a page F.html"
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints the results, and writes the files that were requested."""
-    # Imported here, so that other commands start without these modules.
-    from streamlib.testing.bench.records import as_json, table
-
     try:
-        if arguments.pipeline:
-            records, doubled = _pipeline_records(arguments)
-        elif arguments.corpus:
-            records, doubled = _corpus_records(arguments)
-        else:
-            records, doubled = _case_records(arguments)
+        if arguments.compare:
+            return _compare(arguments)
+        return _measure(arguments)
     except CommandError as error:
         print(printable(str(error)), file=sys.stderr)
         return error.code
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        print(printable(f"{error.filename}: {error.strerror}"), file=sys.stderr)
+    except ValueError as error:
         print(printable(f"streamlib bench: {error}"), file=sys.stderr)
-        return 1
-    print(table(records), end="")
+    return 1
+
+
+def _refuse(arguments: argparse.Namespace, option: str, *others: str) -> None:
+    """Raises CommandError where an option is given together with one of others."""
+    for name in others:
+        value = getattr(arguments, name)
+        if value not in (None, []) and value is not False:  # 0 bytes are a chunk of an event
+            shown = "FILE" if name == "files" else f"--{name}"
+            raise CommandError(f"streamlib bench: {option} takes no {shown}", 2)
+
+
+# --- comparing ---
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    """Prints the ratios of two files; 1 if something is slower."""
+    from streamlib.testing.bench import comparison
+    from streamlib.testing.bench.records import read
+
+    _refuse(arguments, "--compare", "files", "corpus", "parser", "curve", "pipeline", "workload")
+    a, b = (read(Path(name)) for name in arguments.compare)
+    for side, name, result in zip("AB", arguments.compare, (a, b), strict=True):
+        print(printable(f"{side}: {name}, {', '.join(result.origin())}"))
+    for told in comparison.differences(a, b):
+        print(printable(f"!! not the code alone is compared: {told}"))
+    both, alone = comparison.compare(a, b)
+    if not both:
+        raise ValueError("the two files have no row in common")
+    print(f"\nB / A: times as long, by the medians\n{printable(comparison.table(both))}", end="")
+    for told in alone:
+        print(printable(told))
+    return int(any(each.verdict == comparison.SLOWER for each in both))
+
+
+# --- measuring ---
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    # Imported here, so that other commands start without these modules.
+    from streamlib.testing.bench import curve
+    from streamlib.testing.bench.records import as_json, load_of_machine, make_result, table
+
+    load = load_of_machine()
+    doubled: list[Figure] = []
+    if arguments.pipeline:
+        figures = _of_stages(arguments)
+    elif arguments.curve:
+        figures = _of_curve(arguments)
+    elif arguments.corpus:
+        figures = _of_corpus(arguments)
+    else:
+        figures, doubled = _of_bodies(arguments)
+    result = make_result("streamlib bench", [*figures, *doubled], load)
+    if arguments.curve:
+        print(printable(curve.drawn(figures)))
+    else:
+        print(printable(table(figures)), end="")
     if doubled:
         print(f"\nTwice the input\n{table(doubled)}", end="")
+    print(f"\nbest round / median; {', '.join(result.origin())}")
     if arguments.json:
-        Path(arguments.json).write_bytes(as_json([*records, *doubled], __version__))
+        Path(arguments.json).write_text(as_json(result), encoding="utf-8")
     if arguments.chart:
-        _draw_chart(Path(arguments.chart), records)
+        from streamlib.testing.bench import chart
+
+        title, drawn = _drawn(figures)
+        chart.draw(Path(arguments.chart), title, drawn, result)
     return 0
 
 
-def _case_records(arguments: argparse.Namespace) -> tuple[list[BenchRecord], list[BenchRecord]]:
-    """Figures of a capture or of the workloads, and the growth of the workloads."""
+def _of_bodies(arguments: argparse.Namespace) -> tuple[list[Figure], list[Figure]]:
+    """Figures of files or of the workloads, and the growth of the workloads."""
     from streamlib.testing.bench import feed, growth
-    from streamlib.testing.bench.workloads import WORKLOADS
+    from streamlib.testing.bench.workloads import EVENT, FAST, KIB
 
+    own = _own_parser(arguments)
     workloads: list[Workload] = []
-    if arguments.file:
-        cases = _captured_cases(arguments)
+    cases: list[Case] = []
+    if arguments.files:
+        for body in _bodies_of_files(arguments, own):
+            sizes = (EVENT, FAST) if body.wire_api else (KIB, FAST)
+            if arguments.chunk is not None:
+                sizes = (arguments.chunk,)
+            for size in sizes:
+                cases += body.cases(size)
     else:
-        workloads = _selected_workloads(arguments, WORKLOADS)
-        cases = feed.cases(workloads, arguments.chunk)
+        workloads = _selected_workloads(arguments)
+        for workload in workloads:
+            body = _with_own(feed.of_workload(workload), own)
+            for size in workload.chunks if arguments.chunk is None else (arguments.chunk,):
+                cases += body.cases(size)
+    feed.check_readers(cases, _warn)
+    if own:
+        workloads = []  # their growth is that of streamlib's parsers
     rounds = arguments.rounds
     bar = Bar(rounds * (len(cases) + len(workloads)))
-    records = feed.measure(cases, rounds, bar.advance)
+    figures = feed.measure(cases, rounds, bar.advance)
     doubled = growth.measure(workloads, rounds, bar.advance)
     bar.done()
-    return records, doubled
+    return figures, doubled
 
 
-def _corpus_records(arguments: argparse.Namespace) -> tuple[list[BenchRecord], list[BenchRecord]]:
+def _of_curve(arguments: argparse.Namespace) -> list[Figure]:
+    """Throughput of files, of the longest streams of folders, or of workloads."""
+    from streamlib.testing.bench import corpus, curve, feed
+
+    _refuse(arguments, "--curve", "chunk")
+    own = _own_parser(arguments)
+    bodies: list[Body] = []
+    if arguments.files:
+        bodies = _bodies_of_files(arguments, own)
+    elif arguments.corpus:
+        for streams in corpus.by_wire(_corpus(arguments)).values():
+            longest = max(streams, key=lambda stream: sum(map(len, stream.events)))
+            bodies.append(corpus.body_of(longest, own))
+    else:
+        for workload in _selected_workloads(arguments, CURVE_WORKLOADS):
+            bodies.append(_with_own(feed.of_workload(workload), own))
+    cases = curve.cases(bodies)
+    feed.check_readers(cases, _warn)
+    bar = Bar(arguments.rounds * len(cases))
+    figures = curve.measure(cases, arguments.rounds, bar.advance)
+    bar.done()
+    return figures
+
+
+def _of_corpus(arguments: argparse.Namespace) -> list[Figure]:
     """Figures of the recorded streams of folders; their growth is not known."""
     from streamlib.testing.bench import corpus
-    from streamlib.testing.bench.records import machine
 
-    for name in ("file", "chunk", "workload"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--corpus takes no {'FILE' if name == 'file' else f'--{name}'}")
+    _refuse(arguments, "--corpus", "files", "chunk", "workload")
+    own = _own_parser(arguments)
+    streams = _corpus(arguments)
+    bar = Bar(arguments.rounds * len(corpus.CHUNKS))
+    figures = corpus.measure(streams, arguments.rounds, bar.advance, own)
+    bar.done()
+    return figures
+
+
+def _corpus(arguments: argparse.Namespace) -> list[Stream]:
+    from streamlib.testing.bench import corpus
+
     files: list[Path] = []
     for folder in arguments.corpus:
         files += corpus.files_in(Path(folder))
     streams, left_out = corpus.load(files, arguments.wire_api)
     if left_out:
-        print(f"left out: {corpus.described(left_out)}", file=sys.stderr)
+        _warn(f"left out: {corpus.described(left_out)}")
     if not streams:
         raise ValueError(f"no complete recorded stream in {', '.join(arguments.corpus)}")
-    bar = Bar(arguments.rounds * len(corpus.CHUNKS))
-    records = corpus.measure(streams, arguments.rounds, bar.advance)
-    bar.done()
-    about = machine(__version__)
-    print(f"{about['date']}, Python {about['python']}, {about['cpu']}, load {about['load']}")
-    return records, []
+    return streams
 
 
-def _pipeline_records(
-    arguments: argparse.Namespace,
-) -> tuple[list[BenchRecord], list[BenchRecord]]:
-    """Figures of the stages of pipelines, on the built-in text or on each response of a file."""
+def _of_stages(arguments: argparse.Namespace) -> list[Figure]:
+    """Figures of the stages of pipelines, on the built-in text or on each response of files."""
     from streamlib.testing.bench import feed, pipelines
 
-    for name in ("corpus", "workload", "chunk"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--pipeline takes no --{name}")
+    _refuse(arguments, "--pipeline", "corpus", "workload", "chunk", "parser", "curve")
     sources = {pipelines.BUILT_IN: pipelines.built_in_events()}
-    if arguments.file:
+    if arguments.files:
         sources = {}
-        for capture in read_captures(arguments.file, arguments.wire_api):
+        for capture in _captures(arguments):
             body = capture.recording.body
             sources[capture.name] = feed.complete_events(capture.name, body, capture.wire_api)
     cases: list[StageCase] = []
@@ -187,59 +315,123 @@ def _pipeline_records(
         made, absent = pipelines.cases(source, events)
         cases += made
     if absent:
-        print(f"not installed: what {', '.join(absent)} needs", file=sys.stderr)
+        _warn(f"not installed: what {', '.join(absent)} needs")
     bar = Bar(arguments.rounds * len(cases))
-    records = pipelines.measure(cases, arguments.rounds, bar.advance)
+    figures = pipelines.measure(cases, arguments.rounds, bar.advance)
     bar.done()
-    return records, []
+    return figures
+
+
+# --- bodies and readers ---
+
+
+def _own_parser(arguments: argparse.Namespace) -> dict[str, Read]:
+    """The reader that `--parser` names, if it is given."""
+    from streamlib.testing import own_parsers
+
+    name = arguments.parser
+    if name is None:
+        return {}
+    if not (arguments.files or arguments.corpus or arguments.workload or arguments.wire_api):
+        raise CommandError(
+            "streamlib bench: --parser needs a body: FILE, --corpus, --workload or --wire-api", 2
+        )
+    # Makes a module in the current folder importable, as `python -m` does.
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return {name: own_parsers.reader_of(own_parsers.load(name), name)}
+    except (ImportError, AttributeError, ValueError) as error:
+        raise CommandError(f"streamlib bench: {error}", 2) from None
+
+
+def _with_own(body: Body, own: Mapping[str, Read]) -> Body:
+    return body._replace(readers={**body.readers, **own})
+
+
+def _captures(arguments: argparse.Namespace) -> Iterator[Capture]:
+    for name in arguments.files:
+        yield from read_captures(name, arguments.wire_api)
+
+
+def _bodies_of_files(arguments: argparse.Namespace, own: Mapping[str, Read]) -> list[Body]:
+    """The responses of files. With a parser of one's own they may be of no wire that is known."""
+    from streamlib.testing.bench import corpus
+
+    _refuse(arguments, "FILE", "corpus", "workload")
+    if not own:
+        return [corpus.of_capture(capture) for capture in _captures(arguments)]
+    bodies: list[Body] = []
+    for name in arguments.files:
+        for recording in corpus.recordings_in(read_bytes(name)):
+            wire = arguments.wire_api or recording.wire_api or likely_wire(recording.body)
+            bodies.append(_body_for_own(name, wire, recording, own))
+    return bodies
+
+
+def _body_for_own(
+    name: str, wire: WireApi | None, recording: Recording, own: Mapping[str, Read]
+) -> Body:
+    """A body for a parser of one's own, and for streamlib if it reads it."""
+    from streamlib.testing.bench import corpus
+    from streamlib.testing.bench.feed import Body
+
+    alone = Body(name, [recording.body], {**own})
+    if wire is None:
+        return alone
+    try:
+        body = corpus.of_capture(Capture(name, wire, recording, is_recorded=False))
+    except ValueError as error:
+        _warn(f"streamlib is left out: {error}")
+        return alone
+    return _with_own(body, own)
 
 
 def _selected_workloads(
-    arguments: argparse.Namespace, workloads: dict[str, Workload]
+    arguments: argparse.Namespace, usual: Sequence[str] | None = None
 ) -> list[Workload]:
-    names = arguments.workload or list(workloads)
-    unknown = [name for name in names if name not in workloads]
+    """The workloads that are named, or those of a wire.
+
+    Args:
+        arguments: the command line.
+        usual: names where neither is given; None: all.
+    """
+    from streamlib.testing.bench.workloads import WORKLOADS
+
+    names = arguments.workload
+    if names is None:
+        names = usual if usual and arguments.wire_api is None else [*WORKLOADS]
+    unknown = [name for name in names if name not in WORKLOADS]
     if unknown:
         raise ValueError(
-            f"there is no workload {', '.join(unknown)}: there are {', '.join(workloads)}"
+            f"there is no workload {', '.join(unknown)}: there are {', '.join(WORKLOADS)}"
         )
     selected: list[Workload] = []
     for name in names:
-        if arguments.wire_api in (None, workloads[name].wire_api):
-            selected.append(workloads[name])
+        if arguments.wire_api in (None, WORKLOADS[name].wire_api):
+            selected.append(WORKLOADS[name])
     return selected
 
 
-def _captured_cases(arguments: argparse.Namespace) -> list[Case]:
-    from streamlib.testing.bench import feed
-
-    if arguments.chunk == 0:
-        raise ValueError(
-            "--chunk 0 needs the workloads, whose frames are known: give a number of bytes for FILE"
-        )
-    cases: list[Case] = []
-    for capture in read_captures(arguments.file, arguments.wire_api):
-        body = capture.recording.body
-        if arguments.chunk is None:
-            cases += feed.capture(capture.name, body, capture.wire_api)
-        else:
-            cases += feed.capture(capture.name, body, capture.wire_api, (arguments.chunk,))
-    return cases
+# --- what is shown ---
 
 
-def _draw_chart(path: Path, records: list[BenchRecord]) -> None:
-    from streamlib.testing.bench import chart
+def _warn(text: str) -> None:
+    print(printable(text), file=sys.stderr)
 
-    rates = [record for record in records if record.unit == "MB/s"]
-    title = "streamlib: MB/s by workload and chunks"
-    if not rates:  # of recorded streams
-        rates = [record for record in records if record.measure == "an event"]
-        title = "streamlib: µs an event by wire, length and chunks"
-    if not rates:
-        rates = [record for record in records if record.unit == "µs/event"]
-        title = "streamlib: µs an event by stage"
-    svg = chart.bars(title, rates)
-    path.write_text(svg, encoding="utf-8")
+
+def _drawn(figures: Sequence[Figure]) -> tuple[str, list[Figure]]:
+    """What a chart shows of the figures, with its title: one quantity."""
+    if figures and figures[0].bench == "curve":
+        return "streamlib bench: MB/s by size of the chunks", [*figures]
+    for title, measure, units in (
+        ("µs an event by wire, length and chunks", "an event", ("µs",)),
+        ("MB/s by body and chunks", "bytes", ("MB/s",)),
+        ("µs an event by stage", "time", ("µs/event",)),
+    ):
+        chosen = [entry for entry in figures if entry.measure == measure and entry.unit in units]
+        if chosen:
+            return f"streamlib bench: {title}", chosen
+    return "streamlib bench", []
 
 
 class Bar:

@@ -18,9 +18,12 @@ Prints a script for a shell. It holds all commands, options and values, and
 starts no program while you type."""
 
 EXAMPLES: Final = """examples:
-  streamlib completion bash > ~/.local/share/bash-completion/completions/streamlib
+  # in ~/.local/share/bash-completion/completions
+  streamlib completion bash > streamlib
   streamlib completion zsh > "${fpath[1]}/_streamlib"
   streamlib completion fish > ~/.config/fish/completions/streamlib.fish
+
+exit code: 0 success, 1 shtab is not installed (streamlib[cli]), 2 usage error
 """
 
 

@@ -28,7 +28,7 @@ EXAMPLES: Final = """examples:
   streamlib doctor --json
 
 exit code: 0 nothing is wrong, 1 a line that begins with ! says what is wrong,
-           and the line below it what to do
+           and the line below it what to do, 2 usage error
 """
 
 LEGEND: Final = "= fine   - for your information   ? not there: add it if you need it   ! wrong"

@@ -18,6 +18,7 @@ from streamlib.cli.numbers import positive_seconds
 from streamlib.display.safe_text import one_line
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, FuzzFinding, reproducer, shrink
+from streamlib.testing.split_picture import draw
 
 LINE_WIDTH: Final = 100
 """Columns of the progress line, so that a shorter text overwrites a longer one."""
@@ -26,7 +27,7 @@ DESCRIPTION: Final = """\
 Feeds generated and mutated bodies to a parser, complete and split into chunks.
 Every split must give the same result, the invariants must hold, and no
 exception may escape. A body that fails is made as small as possible and
-written as a pytest file."""
+written as a pytest file, with a picture of the bytes and of the cut."""
 
 _TARGET_NAMES: Final = textwrap.fill(
     f"Targets: {', '.join(TARGETS)},", width=79, break_on_hyphens=False
@@ -34,11 +35,17 @@ _TARGET_NAMES: Final = textwrap.fill(
 
 EPILOG: Final = f"""\
 {_TARGET_NAMES}
-or module:callable for a parser of your own:
-feed(bytes) -> list, close() -> list.
+or module:callable for a parser of your own: a class with feed(bytes) -> list
+and close() -> list, or a function of chunks.
+
+examples:
+  # a parser of your own, which begins with a response of your server
+  streamlib fuzz my_module:Parser capture.sse --time 10
+  # one of ours, with the bodies of an earlier run
+  streamlib fuzz chat --time 60 --seed 7
 
 exit code: 0 no failure, 1 a failure was found or a file could not be used,
-           2 there is no such target
+           2 usage error: there is no such target
 """
 
 
@@ -159,8 +166,12 @@ def _write_reproducer(target: FuzzTarget, finding: FuzzFinding, folder: Path) ->
     path = folder / f"test_fuzz_{suffix}.py"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(reproducer(small), encoding="utf-8")
+    drawn = path.with_suffix(".svg")
+    drawn.write_text(draw(target, small), encoding="utf-8")
     # The detail may quote the body, control characters included.
     detail = small.detail.encode("unicode_escape").decode("ascii")[:300]
     print(detail)
     print(f"{len(finding.body)} bytes, reduced to {len(small.body)}: {small.body[:200]!r}")
-    print(f"written to {path}: run it with pytest")
+    if small.offsets:
+        print(f"in chunks: {', '.join(repr(chunk[-40:]) for chunk in small.chunks[:8])}")
+    print(f"written to {path}: run it with pytest; {drawn} is a picture of it")

@@ -39,10 +39,23 @@ CONNECTIONS: Final = 4096
 """Connections of clients that may be open: one process carries 1,000 streams, and clients keep
 connections for their next request."""
 
-DESCRIPTION: Final = (
-    "Serves clients of Messages, Chat, Responses, Gemini, Interactions and Cohere from the models "
-    "that the routes name. Needs streamlib[gateway]."
-)
+DESCRIPTION: Final = """\
+Serves clients of Messages, Chat, Responses, Gemini, Interactions and Cohere
+from the models that the routes name. Needs streamlib[gateway]."""
+
+EXAMPLES: Final = """Without a route everything goes to the loopback provider, which needs no key.
+
+examples:
+  streamlib gateway
+  # clients of Anthropic get a model of OpenAI
+  streamlib gateway --route 'claude-*=openai:gpt-5'
+  # is every key of a route file there, and does every target answer?
+  streamlib gateway --check routes.toml --ask claude-opus-5
+
+exit code: 0 stopped with SIGTERM, or --check found nothing wrong,
+           1 something cannot be used, and it says what, 2 usage error,
+           130 stopped with Ctrl-C
+"""
 
 
 def add(commands: Any) -> None:
@@ -51,7 +64,8 @@ def add(commands: Any) -> None:
         "gateway",
         help=COMMANDS["gateway"],
         description=DESCRIPTION,
-        epilog="Without a route everything goes to the loopback provider, which needs no key.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
         "--route",

@@ -24,7 +24,7 @@ EXAMPLES: Final = """examples:
   # one object a line, for programs
   streamlib providers --json
 
-exit code: 0 success, 1 no provider matches
+exit code: 0 success, 1 no provider matches, 2 usage error
 """
 
 

@@ -36,6 +36,9 @@ EXAMPLES: Final = """examples:
   streamlib serve --strict
   # recordings and captures, in chunks of seven bytes, to any client
   streamlib serve response.jsonl capture.sse --chunk 7
+
+exit code: 1 a file or the port cannot be used, 2 usage error,
+           130 stopped with Ctrl-C
 """
 
 

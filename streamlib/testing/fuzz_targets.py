@@ -7,13 +7,14 @@ raises where these results violate an invariant.
     find_target("dialect:cohere")
         # the dialect, if a wire has the same name
     find_target("package.module:make_parser")
-        # your own: anything with `feed(bytes) -> list` and `close() -> list`
+        # your own, which `own_parsers` describes
+    target_of(Parser)
+        # the same without a name: a class or a function
 """
 
 from __future__ import annotations
 
 import codecs
-import importlib
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from streamlib.testing import own_parsers
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.invariants import InvariantViolation, check, join_deltas, log
 from streamlib.testing.mutations import TOKENS, fault, mutated, random_stream
@@ -83,7 +85,7 @@ def find_target(name: str) -> FuzzTarget:
     if name in TARGETS:
         return TARGETS[name]()
     if ":" in name:
-        return _external(name)
+        return target_of(own_parsers.load(name), name)
     raise ValueError(
         f"no target {name!r}: one of {', '.join(TARGETS)}, or module:callable for your own parser"
     )
@@ -361,40 +363,27 @@ def _strings(value: Any) -> Iterator[str]:
 # --- a parser of the caller's ---
 
 
-def _external(name: str) -> FuzzTarget:
-    module, _, attribute = name.partition(":")
-    make: Any = importlib.import_module(module)
-    for part in attribute.split("."):  # a nested class has dots
-        make = getattr(make, part)
-    _check_parser(name, make)
+def target_of(parser: Callable[..., Any], name: str | None = None) -> FuzzTarget:
+    """The target of any parser.
+
+    Args:
+        parser: a class or a function, as `own_parsers` describes them.
+        name: name of the target; None: `module:name`.
+
+    Raises:
+        ValueError: it makes no parser: a usage error, not a finding.
+    """
+    name = name or own_parsers.name_of(parser)
+    reader = own_parsers.reader_of(parser, name)
 
     def read(chunks: Iterable[bytes]) -> list[Any]:
-        parse = make()
-        results: list[Any] = []
-        for chunk in chunks:
-            results += parse.feed(chunk)
-        results += parse.close()
-        return results
+        return [own_parsers.comparable(result) for result in reader(chunks)]
 
     def seed(rng: random.Random) -> bytes:
         tokens = (*TOKENS, *_SSE, *_LINES)
         return b"".join(rng.choice(tokens) for _ in range(rng.randrange(10)))
 
     return FuzzTarget(name, read, _accept_all, seed, _change_bytes)
-
-
-def _check_parser(name: str, make: Any) -> None:
-    """Raises ValueError if the callable makes no parser: a usage error, not a finding."""
-    try:
-        parse = make()
-    except Exception as error:
-        raise ValueError(f"{name} could not be made: {type(error).__name__}: {error}") from error
-    for method in ("feed", "close"):
-        if not callable(getattr(parse, method, None)):
-            raise ValueError(  # noqa: TRY004  # the name is wrong, as for an unknown target
-                f"{name} gives a {type(parse).__name__}: "
-                "a parser has feed(bytes) -> list and close() -> list"
-            )
 
 
 def _all_targets() -> dict[str, Callable[[], FuzzTarget]]:

@@ -1,5 +1,8 @@
 """A loop that searches for a body on which a parser violates an invariant, and shrinks it.
 
+    finding = fuzz(Parser, seconds=10)              # any parser: None, or the smallest body found
+    split_picture.draw(Parser, finding)             # an SVG that shows where the cut is
+
     campaign = Campaign(find_target("chat"), seed=1)
     for _ in campaign.run(seconds=60): ...          # about twice a second, to show progress
     campaign.finding                                # None, or the first body that fails
@@ -18,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from streamlib.testing.fuzz_targets import FuzzTarget, difference, find_target
+from streamlib.testing.fuzz_targets import FuzzTarget, difference, find_target, target_of
 from streamlib.testing.invariants import InvariantViolation
 from streamlib.testing.mutations import split_at
 
@@ -55,6 +58,11 @@ class FuzzFinding:
     detail: str
     body: bytes
     offsets: tuple[int, ...] = ()
+
+    @property
+    def chunks(self) -> list[bytes]:
+        """The body as it was split."""
+        return split_at(self.body, self.offsets)
 
 
 Fails: TypeAlias = Callable[[bytes, Sequence[int]], bool]
@@ -203,6 +211,41 @@ def _finding(
     if isinstance(error, InvariantViolation):
         invariant = error.invariant
     return FuzzFinding(target.name, invariant, str(error)[:500], body, tuple(offsets))
+
+
+def fuzz(
+    parser: Callable[..., Any],
+    bodies: Iterable[bytes] = (),
+    *,
+    seconds: float = 10.0,
+    seed: int | None = None,
+) -> FuzzFinding | None:
+    """Searches for a body that a parser reads differently when it is split, or on which it fails.
+
+    Args:
+        parser: a class or function that makes an object with `feed(bytes)`, and `close()` if it
+            has an end; or a function that takes the chunks of a body. What it gives must be the
+            same for every split.
+        bodies: bodies to begin with, as your server sends them; others are made of the parts of
+            SSE and JSON lines.
+        seconds: how long to search; making the body small takes up to `SHRINK_SECONDS` more.
+        seed: equal seeds try the same bodies; None: others each time.
+
+    Returns:
+        The smallest body found, and where it is split; None if nothing failed.
+
+    Raises:
+        ValueError: `parser` makes no parser.
+    """
+    target = target_of(parser)
+    if seed is None:
+        seed = random.SystemRandom().randrange(1 << 32)
+    campaign = Campaign(target, seed, [*bodies])
+    for _ in campaign.run(seconds):
+        pass
+    if campaign.finding is None:
+        return None
+    return shrink(target, campaign.finding)
 
 
 # --- shrinking ---

@@ -16,11 +16,12 @@ from benchmarks.contestants import Contestant, Outcome, client, ours, repeated
 from benchmarks.framings import FRAMINGS
 from benchmarks.races import race, reads_the_same
 from benchmarks.reader_process import checkout_process
-from benchmarks.results import Figure, Result, figure, load, save
+from benchmarks.results import load, save
 from benchmarks.sdks import PEERS
 from benchmarks.socket_run import Spent, Streams
 from streamlib.cli.bench import Bar
 from streamlib.testing.bench import bodies, corpus
+from streamlib.testing.bench.records import Figure, Result, figure
 from streamlib.testing.bench.responses import short
 from streamlib.testing.bench.workloads import EVENT, FAST, chunked
 from streamlib_parsers import WIRE_APIS

@@ -12,7 +12,7 @@ from benchmarks.commands import Options
 from benchmarks.pipeline import NEW, NODE, OLD, WORKLOADS, combinations, measure_once, tokens
 from benchmarks.pipeline_jobs import CONTESTANTS, Joined, Replaced
 from benchmarks.pipeline_pages import alone, jobs, stages
-from benchmarks.results import Figure, Result, figure
+from streamlib.testing.bench.records import Figure, Result, figure
 
 OTHERS = [name for name in CONTESTANTS if CONTESTANTS[name].distribution]
 

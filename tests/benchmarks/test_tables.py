@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import page
 from benchmarks.cells import cell, markdown, short, with_spread
-from benchmarks.results import figure
+from streamlib.testing.bench.records import figure
 from tests.support.shared import ROOT
 
 

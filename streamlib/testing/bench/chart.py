@@ -1,70 +1,238 @@
-"""Draws records as a bar chart: an SVG file that needs only a browser.
+"""Draws figures: bars, or throughput against the size of the chunks as a curve.
 
-Colours and patterns are those of the inspector's page; light or dark as the browser prefers.
+An SVG is for pages, an HTML file to be sent: it has the numbers below the drawing. Both need only a
+browser, and say when, with what and on which machine was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import groupby
-from typing import Final
-from xml.sax.saxutils import escape
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from streamlib.inspection.page import drawing_style, patterns
-from streamlib.testing.bench.records import OURS, BenchRecord, shown
+from streamlib.testing.bench.records import OURS, Figure, Result, shown
+from streamlib.testing.svg import LEFT, WIDTH, number, picture, text
 
-# Pixels: height of a row, gap between groups, width of the labels, width of the chart.
-ROW, GAP, LEFT, WIDTH = 18, 10, 250, 900
-OURS_CLASS, PEER_CLASS = "message", "other"
-"""Classes of `drawing.css`, and the ids of their patterns: a solid bar and a striped one."""
+ROW: Final = 36
+"""Height of a bar with the label above it."""
+BAR: Final = 14
+VALUE: Final = 130
+"""Width of the numbers behind a bar."""
+OURS_CLASS: Final = "message"
+PEER_CLASSES: Final = ("other", "reasoning", "call", "tool")
+"""Classes of `drawing.css`, and the ids of their patterns."""
+DASHES: Final = ("6 3", "2 3", "8 3 2 3", "1 2")
+"""Of the lines of others: the colour alone says nothing."""
 
-TITLE_STYLE: Final = "svg .title{font-size:15px;font-weight:600}"
+# The drawing of a curve: its left, right, upper and lower end, and its whole height.
+PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM, PLOT_HEIGHT = 44, WIDTH - 16, 34, 184, 222
+
+STYLE: Final = (
+    "svg .title{font-size:15px;font-weight:600}svg .heading{font-weight:600}"
+    ".grid{stroke:var(--line)}.line{stroke:var(--ink);fill:none;stroke-width:2}"
+    ".band{fill:var(--ink);opacity:.18}.rest{opacity:.45}"
+)
+PAGE_STYLE: Final = (
+    "body{margin:0 auto;max-width:1120px;padding:12px;background:var(--page);color:var(--text);"
+    "font:15px/1.5 system-ui,sans-serif}h1{font-size:20px}.soft{color:var(--soft)}"
+    ".drawings{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(300px,1fr))}"
+    ".drawings svg{width:100%;height:auto;max-width:540px;display:block}"
+    ".table{overflow-x:auto}table{border-collapse:collapse}"
+    "td,th{padding:2px 14px 2px 0;text-align:left;white-space:nowrap;"
+    "border-bottom:1px solid var(--line)}td.number,th.number{text-align:right}"
+)
 
 
-def bars(title: str, records: Sequence[BenchRecord]) -> str:
-    """A bar chart with a bar for each record; lengths are relative to the largest.
+class Panel(NamedTuple):
+    """A part of a drawing, which can stand alone.
 
-    Consecutive records of the same workload and chunking form a group.
+    Attributes:
+        words: what it shows, for those who do not see it.
+        height: pixels.
+        parts: its elements.
     """
-    largest = max((record.best for record in records), default=1.0)
-    parts: list[str] = []
-    top = 40
-    for _, entries in groupby(records, _group):
-        group = list(entries)
-        for record in group:
-            label = f"{record.workload}, {record.chunks}"
-            if len(group) > 1:
-                label += f": {record.contestant}"
-            parts += _bar(record, label, top, record.best / largest)
-            top += ROW
-        top += GAP
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top}" '
-        f'viewBox="0 0 {WIDTH} {top}" role="img">'
+
+    words: str
+    height: float
+    parts: list[str]
+
+
+def draw(path: Path, title: str, figures: Sequence[Figure], result: Result) -> None:
+    """Writes a chart: HTML if the name ends so, else SVG."""
+    if path.suffix in (".html", ".htm"):
+        chart = page(title, figures, result)
+    else:
+        chart = drawing(title, figures, result)
+    path.write_text(chart, encoding="utf-8")
+
+
+def drawing(title: str, figures: Sequence[Figure], result: Result) -> str:
+    """All panels below each other, with the origin of the figures, as one SVG."""
+    parts = [patterns(), text(title, LEFT, 24, "title", room=WIDTH * 0.8)]
+    top = 34.0
+    told: list[str] = [title]
+    for panel in panels(figures):
+        parts += [f'<g transform="translate(0 {number(top)})">', *panel.parts, "</g>"]
+        top += panel.height
+        told.append(panel.words)
+    for line in (_legend(figures), *result.origin()):
+        parts.append(text(line, LEFT, top + 12, "soft", room=WIDTH))
+        top += 17
+    return picture(" ".join(told), top + 8, parts, STYLE)
+
+
+def page(title: str, figures: Sequence[Figure], result: Result) -> str:
+    """The panels beside each other where there is room, and the numbers as a table."""
+    drawings: list[str] = []
+    for place, panel in enumerate(panels(figures)):
+        parts = [patterns(), *panel.parts]
+        drawings.append(picture(panel.words, panel.height, parts, STYLE, f"panel-{place}"))
+    told = "<br>".join(escape(line) for line in (_legend(figures), *result.origin()))
+    rows: list[str] = []
+    for entry in figures:
+        names = (entry.workload, entry.chunks, entry.contestant, entry.measure)
+        cells = [f"<td>{escape(name)}</td>" for name in names]
+        for value in (entry.best, entry.median):
+            cells.append(f'<td class="number">{shown(value)} {escape(entry.unit)}</td>')
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    heading = "".join(f"<th>{name}</th>" for name in ("body", "chunks", "reader", "measure"))
+    heading += '<th class="number">best round</th><th class="number">median</th>'
+    numbers = "\n".join([f"<tr>{heading}</tr>", *rows])
+    return (
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title>\n<style>{drawing_style()}{PAGE_STYLE}</style>\n"
+        f'<h1>{escape(title)}</h1>\n<p class="soft">{told}</p>\n'
+        f'<div class="drawings">\n{"".join(drawings)}</div>\n'
+        f'<div class="table"><table>\n{numbers}\n</table></div>\n</html>\n'
     )
-    name = f"<title>{escape(title)}</title>"
-    style = f"<style>{drawing_style()}{TITLE_STYLE}</style>"
-    # White for programs that do not support CSS variables.
-    background = '<rect class="backing" width="100%" height="100%" fill="#fff"/>'
-    heading = f'<text class="title" x="12" y="24">{escape(title)}</text>'
-    lines = [svg, name, style, patterns(), background, heading, *parts, "</svg>\n"]
-    return "\n".join(lines)
 
 
-def _group(record: BenchRecord) -> tuple[str, str]:
-    return record.workload, record.chunks
+def _legend(figures: Sequence[Figure]) -> str:
+    rounds = max((len(entry.rounds) for entry in figures), default=0)
+    if _is_curve(figures):
+        return f"line: median of {rounds} rounds; band: all of them"
+    return f"best of {rounds} rounds / median; the bar is light between them"
 
 
-def _bar(record: BenchRecord, label: str, top: int, share: float) -> list[str]:
-    length = max(1.0, share * (WIDTH - LEFT - 110))
-    look = PEER_CLASS
-    if record.contestant == OURS:
-        look = OURS_CLASS
-    baseline = top + 13
-    value = f"{shown(record.best)} {escape(record.unit)}"
-    size = f'width="{length:.1f}" height="{ROW - 4}"'
-    return [
-        f'<text x="{LEFT - 8}" y="{baseline}" text-anchor="end">{escape(label)}</text>',
-        f'<rect class="{look} bar" x="{LEFT}" y="{top + 2}" {size} rx="2" fill="url(#{look})"/>',
-        f'<text x="{LEFT + length + 6:.1f}" y="{baseline}">{value}</text>',
-    ]
+def _is_curve(figures: Sequence[Figure]) -> bool:
+    return bool(figures) and figures[0].bench == "curve"
+
+
+def panels(figures: Sequence[Figure]) -> list[Panel]:
+    """A panel for each body of a curve; else one with all bars."""
+    if not _is_curve(figures):
+        return [bars(figures)]
+    return [curve(name, [*own]) for name, own in groupby(figures, lambda entry: entry.workload)]
+
+
+# --- bars ---
+
+
+def bars(figures: Sequence[Figure]) -> Panel:
+    """A bar for each figure, up to its best round and, lighter, to its median."""
+    largest = max((max(entry.best, entry.median) for entry in figures), default=1.0) or 1.0
+    contestants = {entry.contestant for entry in figures}
+    parts: list[str] = []
+    told: list[str] = []
+    for place, entry in enumerate(figures):
+        label = f"{entry.workload}, {entry.chunks}"
+        if len(contestants) > 1:
+            label += f": {entry.contestant}"
+        value = f"{shown(entry.best)} / {shown(entry.median)} {entry.unit}"
+        told.append(f"{label} {value}.")
+        parts += _bar(entry, label, value, place * ROW, largest)
+    return Panel(" ".join(told), len(figures) * ROW + 8, parts)
+
+
+def _bar(entry: Figure, label: str, value: str, top: float, largest: float) -> list[str]:
+    look = OURS_CLASS if entry.contestant == OURS else PEER_CLASSES[0]
+    room = WIDTH - 2 * LEFT - VALUE
+    low, high = sorted((entry.best, entry.median))
+    lengths = [max(1.0, room * max(0.0, value) / largest) for value in (high, low)]
+    parts = [text(label, LEFT, top + 12, room=WIDTH - 2 * LEFT)]
+    for kind, length in zip((f"{look} bar rest", f"{look} bar"), lengths, strict=True):
+        size = f'width="{number(length)}" height="{BAR}"'
+        parts.append(
+            f'<rect class="{kind}" x="{LEFT}" y="{number(top + 17)}" {size} rx="2"'
+            f' fill="url(#{look})"/>'
+        )
+    parts.append(text(value, LEFT + lengths[0] + 6, top + 28))
+    return parts
+
+
+# --- curves ---
+
+
+def curve(name: str, figures: Sequence[Figure]) -> Panel:
+    """The curve of one body: a line for each reader."""
+    sizes = list(dict.fromkeys(entry.chunks for entry in figures))
+    highest = _rounded_up(max(entry.spread[1] for entry in figures))
+    parts = [text(name, LEFT, 14, "heading", room=WIDTH - 2 * LEFT - 40), *_axes(sizes, highest)]
+    told = [f"{name}, MB/s by size of the chunks."]
+    readers = list(dict.fromkeys(entry.contestant for entry in figures))
+    for place, reader in enumerate(readers):
+        own = [entry for entry in figures if entry.contestant == reader]
+        parts += _line(own, place, [_x(sizes.index(entry.chunks), sizes) for entry in own], highest)
+        values = [f"{entry.chunks} {shown(entry.median)}" for entry in own]
+        told.append(f"{reader}: {', '.join(values)}.")
+    return Panel(" ".join(told), PLOT_HEIGHT + 18 * len(readers), parts)
+
+
+def _x(place: int, sizes: Sequence[str]) -> float:
+    return PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * place / max(1, len(sizes) - 1)
+
+
+def _y(value: float, highest: float) -> float:
+    return PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * value / highest
+
+
+def _rounded_up(value: float) -> float:
+    """The next number of one digit: a half of it is short too."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return math.ceil(value / power) * power
+
+
+def _axes(sizes: Sequence[str], highest: float) -> Iterator[str]:
+    for share in (0.0, 0.5, 1.0):
+        y = _y(share * highest, highest)
+        yield f'<path class="grid" d="M{PLOT_LEFT} {number(y)}H{PLOT_RIGHT}"/>'
+        yield text(f"{share * highest:.4g}", PLOT_LEFT - 6, y + 4, "soft", "end")
+    yield text("MB/s", PLOT_RIGHT, 14, "soft", "end")
+    for place, size in enumerate(sizes):
+        label = size.replace(" KiB", "K").replace(" B", "")
+        yield text(label, _x(place, sizes), PLOT_BOTTOM + 17, "soft", "middle")
+    yield text("bytes in a chunk", PLOT_RIGHT, PLOT_BOTTOM + 33, "soft", "end")
+
+
+def _line(
+    figures: Sequence[Figure], place: int, places: Sequence[float], highest: float
+) -> Iterator[str]:
+    """A reader's line, the band of its rounds, and its name below the drawing."""
+    kind, dash = OURS_CLASS, ""
+    if place:
+        kind = PEER_CLASSES[place % len(PEER_CLASSES)]
+        dash = f' stroke-dasharray="{DASHES[place % len(DASHES)]}"'
+    medians: list[str] = []
+    upper: list[str] = []
+    lower: list[str] = []
+    for x, entry in zip(places, figures, strict=True):
+        low, high = entry.spread
+        medians.append(f"{number(x)} {number(_y(entry.median, highest))}")
+        upper.append(f"{number(x)} {number(_y(high, highest))}")
+        lower.append(f"{number(x)} {number(_y(low, highest))}")
+    y = PLOT_HEIGHT + 18 * place + 4
+    yield f'<g class="{kind}">'
+    yield f'<path class="band" d="M{"L".join([*upper, *reversed(lower)])}Z"/>'
+    yield f'<path class="line" d="M{"L".join(medians)}"{dash}/>'
+    for point in medians:
+        x_of, y_of = point.split()
+        yield f'<circle class="dots" cx="{x_of}" cy="{y_of}" r="3"/>'
+    yield f'<path class="line" d="M{PLOT_LEFT} {y}h28"{dash}/></g>'
+    yield text(figures[0].contestant, PLOT_LEFT + 36, y + 4, room=PLOT_RIGHT - PLOT_LEFT - 40)

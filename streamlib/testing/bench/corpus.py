@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 from streamlib.inspection.capture import Capture, likely_wire
 from streamlib.inspection.frames import END_OF_INPUT, steps
 from streamlib.recording.files import Recording, from_body, is_recording, read
-from streamlib.testing.bench.feed import Case, Progress, seconds
-from streamlib.testing.bench.records import OURS, BenchRecord, record
-from streamlib.testing.bench.workloads import EVENT, FAST, chunked, chunking
+from streamlib.testing.bench.feed import Body, Case, Progress, complete_events, seconds
+from streamlib.testing.bench.records import OURS, Figure, figure, ratio
+from streamlib.testing.bench.workloads import EVENT, FAST, chunking
+from streamlib.testing.own_parsers import Read, fed
 from streamlib_parsers.events import Completed
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import LIMITS
@@ -117,10 +118,15 @@ def load(files: Iterable[Path], wire_api: str | None = None) -> tuple[list[Strea
 
 def _recordings(path: Path) -> Iterator[Recording]:
     data = path.read_bytes()
+    if path.suffix != ".jsonl" or is_recording(data):
+        yield from recordings_in(data)
+
+
+def recordings_in(data: bytes) -> list[Recording]:
+    """The complete recordings of a file, or the body that it is."""
     if is_recording(data):
-        yield from read(data)[0]
-    elif path.suffix != ".jsonl":
-        yield from_body(data)
+        return read(data)[0]
+    return [from_body(data)]
 
 
 def _events(capture: Capture) -> list[bytes] | None:
@@ -162,54 +168,84 @@ def groups(streams: Iterable[Stream]) -> dict[str, list[Stream]]:
     return made
 
 
+def of_capture(capture: Capture) -> Body:
+    """A captured response, read by streamlib.
+
+    Raises:
+        ValueError: it does not parse: failures must not be timed.
+    """
+    complete_events(capture.name, capture.recording.body, capture.wire_api)
+    events = _events(capture) or [capture.recording.body]
+    return body_of(Stream(capture.name, capture.wire_api, events))
+
+
+def body_of(stream: Stream, own: Mapping[str, Read] | None = None) -> Body:
+    """A stream, read by streamlib and by others."""
+    readers = {OURS: fed(lambda: parser(stream.wire_api)), **(own or {})}
+    return Body(stream.name, stream.events, readers, stream.wire_api)
+
+
 def measure(
-    streams: Sequence[Stream], rounds: int, report: Progress = lambda _: None
-) -> list[BenchRecord]:
+    streams: Sequence[Stream],
+    rounds: int,
+    report: Progress = lambda _: None,
+    own: Mapping[str, Read] | None = None,
+) -> list[Figure]:
     """CPU time for an event and for a response, of each wire and stratum, in both chunkings.
 
     Args:
         streams: streams to measure.
         rounds: number of rounds; in each, every stream is read in turn.
         report: called before each measurement.
+        own: name -> reader of parsers that are compared with streamlib.
     """
-    cases: dict[int, list[Case]] = {}
+    cases: dict[int, list[list[Case]]] = {}
     for size in CHUNKS:
-        cases[size] = [_case(stream, size) for stream in streams]
+        cases[size] = [body_of(stream, own).cases(size) for stream in streams]
     # Else every collection walks all modules.
     gc.collect()
     gc.freeze()
-    spent: dict[int, list[list[float]]] = {size: [] for size in CHUNKS}
+    spent: dict[int, list[list[list[float]]]] = {size: [] for size in CHUNKS}
     for _ in range(rounds):
         for size in CHUNKS:
             report(chunking(size))
-            spent[size].append([seconds(case) for case in cases[size]])
+            spent[size].append([[seconds(case) for case in each] for each in cases[size]])
     gc.unfreeze()
-    records: list[BenchRecord] = []
+    figures: list[Figure] = []
     number_of = {id(stream): number for number, stream in enumerate(streams)}
     for name, members in groups(streams).items():
         numbers = [number_of[id(stream)] for stream in members]
         for size in CHUNKS:
-            totals = [sum(times[number] for number in numbers) for times in spent[size]]
-            records += _records(name, chunking(size), members, totals)
-    return records
+            key = ("corpus", name, chunking(size))
+            figures += _of_streams(key, members)
+            first: Figure | None = None
+            for place, contestant in enumerate([OURS, *(own or {})]):
+                totals: list[float] = []
+                for times in spent[size]:
+                    totals.append(sum(times[number][place] for number in numbers))
+                made = _of_reader((*key, contestant), members, totals)
+                figures += made
+                if first is None:
+                    first = made[0]
+                else:
+                    figures.append(ratio(made[0], first, f"times as long as {OURS}"))
+    return figures
 
 
-def _case(stream: Stream, size: int) -> Case:
-    chunks = chunked(stream.events, size)
-    events = len(stream.events)
-    return Case(stream.name, chunks, chunking(size), events, lambda: parser(stream.wire_api))
+def _of_streams(key: tuple[str, str, str], members: Sequence[Stream]) -> list[Figure]:
+    return [
+        figure(*key, OURS, "streams", "count", [len(members)]),
+        figure(*key, OURS, "read at once", "%", [100 * read_at_once(members)]),
+    ]
 
 
-def _records(
-    name: str, chunks: str, members: Sequence[Stream], totals: Sequence[float]
-) -> list[BenchRecord]:
-    key = ("corpus", name, chunks, OURS)
+def _of_reader(
+    key: tuple[str, str, str, str], members: Sequence[Stream], totals: Sequence[float]
+) -> list[Figure]:
     events = sum(len(stream.events) for stream in members)
     return [
-        record(*key, "streams", "count", [len(members)]),
-        record(*key, "read at once", "%", [100 * read_at_once(members)]),
-        record(*key, "an event", "µs", [total / events * 1e6 for total in totals]),
-        record(*key, "a response", "µs", [total / len(members) * 1e6 for total in totals]),
+        figure(*key, "an event", "µs", [total / events * 1e6 for total in totals]),
+        figure(*key, "a response", "µs", [total / len(members) * 1e6 for total in totals]),
     ]
 
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from streamlib.testing.bench.records import OURS, BenchRecord, record
-from streamlib.testing.bench.workloads import KIB, Workload, chunked, chunking
+from streamlib.testing.bench.records import OURS, Figure, figure, ratio
+from streamlib.testing.bench.workloads import Workload, chunked, chunking
+from streamlib.testing.fuzz_targets import difference
+from streamlib.testing.own_parsers import Read, comparable, fed
 from streamlib_parsers.events import Failed, ResponseEvent
 from streamlib_parsers.items import WireApi
-from streamlib_parsers.limits import LIMITS
-from streamlib_parsers.protocol import Parser, parser, wire
+from streamlib_parsers.protocol import parser
 
 Progress = Callable[[str], None]
 """Called with the name of the next measurement."""
@@ -26,21 +28,23 @@ process is coarse."""
 
 
 class Case(NamedTuple):
-    """A body in chunks, and how to parse it.
+    """A body in chunks, and who reads it.
 
     Attributes:
         name: name of the workload or file.
         chunks: the body in chunks.
         chunking: text that names the size of the chunks.
-        events: number of events of the wire in the body.
-        parser: makes a parser for the body.
+        events: number of events of the wire in the body; 0 if it has no known wire.
+        read: reads it, and gives the results as they appear.
+        contestant: name of the reader.
     """
 
     name: str
     chunks: list[bytes]
     chunking: str
     events: int
-    parser: Callable[[], Parser]
+    read: Read
+    contestant: str = OURS
 
     @property
     def size(self) -> int:
@@ -48,16 +52,45 @@ class Case(NamedTuple):
         return sum(map(len, self.chunks))
 
 
+class Body(NamedTuple):
+    """A body, and who can read it.
+
+    Attributes:
+        name: name of the workload or file.
+        events: the body, one chunk for each event of its wire if that is known.
+        readers: name -> how it is read; the first is what the others are compared with.
+        wire_api: its wire; None if that is not known.
+    """
+
+    name: str
+    events: list[bytes]
+    readers: dict[str, Read]
+    wire_api: WireApi | None = None
+
+    def cases(self, size: int) -> list[Case]:
+        """Each reader with the body in chunks of this size."""
+        chunks = chunked(self.events, size)
+        count = len(self.events) if self.wire_api else 0
+        made: list[Case] = []
+        for contestant, read in self.readers.items():
+            made.append(Case(self.name, chunks, chunking(size), count, read, contestant))
+        return made
+
+
+def of_workload(workload: Workload) -> Body:
+    """A workload, read by streamlib."""
+    readers = {OURS: fed(workload.parser)}
+    return Body(workload.name, workload.events(), readers, workload.wire_api)
+
+
 def cases(workloads: Iterable[Workload], size: int | None = None) -> list[Case]:
     """The workloads in each of their chunkings; if `size` is given, in chunks of `size` bytes."""
     made: list[Case] = []
     for workload in workloads:
-        events = workload.events()
+        body = of_workload(workload)
         sizes = workload.chunks if size is None else (size,)
         for chunk_size in sizes:
-            chunks = chunked(events, chunk_size)
-            case = Case(workload.name, chunks, chunking(chunk_size), len(events), workload.parser)
-            made.append(case)
+            made += body.cases(chunk_size)
     return made
 
 
@@ -78,96 +111,128 @@ def complete_events(name: str, body: bytes, wire_api: WireApi) -> list[ResponseE
     return events
 
 
-def capture(
-    name: str, body: bytes, wire_api: WireApi, sizes: Sequence[int] = (KIB, 16 * KIB)
-) -> list[Case]:
-    """Cases for a captured stream.
-
-    Raises:
-        ValueError: it does not parse: failures must not be timed.
-    """
-    framing = wire(wire_api).framing(LIMITS)
-    frames = [*framing.feed(body), *framing.close()]
-    complete_events(name, body, wire_api)
-    count = max(1, len(frames))
-    made: list[Case] = []
-    for size in sizes:
-        chunks = chunked([body], size)
-        made.append(Case(name, chunks, chunking(size), count, lambda: parser(wire_api)))
-    return made
-
-
 def seconds(case: Case) -> float:
     """CPU seconds for reading the body once, including making and closing the parser."""
+    return repeated(lambda: _exhaust(case))
+
+
+def _exhaust(case: Case) -> None:
+    deque(case.read(case.chunks), maxlen=0)
+
+
+def first_event(case: Case) -> float:
+    """CPU seconds from making a parser to its first event."""
+
+    def read() -> None:
+        for _ in case.read(case.chunks):
+            break
+
+    return repeated(read)
+
+
+def repeated(run: Callable[[], object]) -> float:
+    """CPU seconds of one of as many runs as fill the window."""
     runs = 0
     start = time.process_time()
     while True:
-        parse = case.parser()
-        for chunk in case.chunks:
-            parse.feed(chunk)
-        parse.close()
+        run()
         runs += 1
         spent = time.process_time() - start
         if spent >= WINDOW:
             return spent / runs
 
 
-def first_event(case: Case) -> float:
-    """Seconds of wall time from making a parser to its first event."""
-    start = time.perf_counter()
-    parse = case.parser()
-    for chunk in case.chunks:
-        if parse.feed(chunk):
-            break
-    return time.perf_counter() - start
-
-
 def peak(case: Case) -> int:
     """Peak memory in bytes while the body is read and its events are dropped; without the body."""
     tracemalloc.start()
     try:
-        parse = case.parser()
-        for chunk in case.chunks:
-            parse.feed(chunk)
-        parse.close()
+        _exhaust(case)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-def measure(
-    cases: Sequence[Case], rounds: int, report: Progress = lambda _: None
-) -> list[BenchRecord]:
+def check_readers(cases: Sequence[Case], warn: Progress) -> None:
+    """Reads every case of the parsers of others once: who fails or drops something is not fast.
+
+    Args:
+        cases: cases that will be measured.
+        warn: called with what makes a figure worthless.
+
+    Raises:
+        ValueError: a parser raises an error.
+    """
+    told: set[tuple[str, str]] = set()
+    for case in cases:
+        if case.contestant == OURS or (case.contestant, case.name) in told:
+            continue
+        try:
+            whole = [comparable(result) for result in case.read([b"".join(case.chunks)])]
+            split = [comparable(result) for result in case.read(case.chunks)]
+        except Exception as error:
+            raise ValueError(
+                f"{case.contestant} fails on {case.name} in chunks of {case.chunking}: "
+                f"{type(error).__name__}: {error} (streamlib fuzz {case.contestant} "
+                "finds the smallest such body)"
+            ) from error
+        if difference(whole, split) is not None:
+            told.add((case.contestant, case.name))
+            warn(
+                f"!! {case.contestant} reads {case.name} otherwise in chunks of {case.chunking} "
+                f"than whole, and its speed there says nothing: streamlib fuzz {case.contestant} "
+                "finds the smallest such body"
+            )
+
+
+def rounds_of(
+    cases: Sequence[Case],
+    rounds: int,
+    report: Progress = lambda _: None,
+    timed: Callable[[Case], float] = seconds,
+) -> list[list[float]]:
+    """What each case takes in each round. The cases take turns, so that noise is shared."""
+    times: list[list[float]] = [[] for _ in cases]
+    for _ in range(rounds):
+        for spent, case in zip(times, cases, strict=True):
+            report(f"{case.name}, {case.chunking}")
+            spent.append(timed(case))
+    return times
+
+
+def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: None) -> list[Figure]:
     """Measures every case in turn, `rounds` times.
 
     Args:
-        cases: cases to measure.
+        cases: cases to measure; those of one body in one chunking follow each other.
         rounds: number of rounds.
         report: called before each measurement.
     """
-    times: list[list[float]] = [[] for _ in cases]
-    first_times: list[list[float]] = [[] for _ in cases]
-    for _ in range(rounds):
-        for number, case in enumerate(cases):
-            report(f"{case.name}, {case.chunking}")
-            times[number].append(seconds(case))
-            first_times[number].append(first_event(case))
-    records: list[BenchRecord] = []
-    for case, spent, first in zip(cases, times, first_times, strict=True):
-        records += _records(case, spent, first)
-    return records
+    figures: list[Figure] = []
+    first: Figure | None = None
+    times = rounds_of(cases, rounds, report)
+    firsts = rounds_of(cases, rounds, timed=first_event)
+    for case, spent, until_first in zip(cases, times, firsts, strict=True):
+        made = _figures(case, spent, until_first)
+        figures += made
+        if first is None or (first.workload, first.chunks) != (case.name, case.chunking):
+            first = made[0]
+        else:
+            figures.append(ratio(made[0], first, f"times as long as {first.contestant}"))
+    return figures
 
 
-def _records(case: Case, spent: list[float], first: list[float]) -> list[BenchRecord]:
-    key = ("feed", case.name, case.chunking, OURS)
-    total = record(*key, "", "", spent)
-    megabytes = case.size / 1e6
-    event_times = [seconds_spent / case.events * 1e9 for seconds_spent in spent]
-    first_times = [seconds_spent * 1e6 for seconds_spent in first]
+def _figures(case: Case, spent: Sequence[float], until_first: Sequence[float]) -> list[Figure]:
+    key = ("feed", case.name, case.chunking, case.contestant)
+    if case.events:
+        made = [
+            figure(*key, "time", "ns/event", [value / case.events * 1e9 for value in spent]),
+            figure(*key, "events", "1/s", [case.events / value for value in spent]),
+        ]
+    else:
+        made = [figure(*key, "time", "µs/body", [value * 1e6 for value in spent])]
     return [
-        record(*key, "time", "ns/event", event_times),
-        BenchRecord(*key, "events", "1/s", case.events / total.best, case.events / total.median),
-        BenchRecord(*key, "bytes", "MB/s", megabytes / total.best, megabytes / total.median),
-        record(*key, "first event", "µs", first_times),
-        record(*key, "peak memory", "KB", [peak(case) / 1e3]),
+        *made,
+        figure(*key, "bytes", "MB/s", [case.size / 1e6 / value for value in spent]),
+        figure(*key, "first event", "µs", [value * 1e6 for value in until_first]),
+        figure(*key, "peak memory", "KB", [peak(case) / 1e3]),
     ]

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterable
 from typing import Final
 
-from streamlib.testing.bench.feed import Case, Progress, seconds
-from streamlib.testing.bench.records import OURS, BenchRecord
-from streamlib.testing.bench.workloads import Workload, chunked, chunking
+from streamlib.testing.bench.feed import Case, Progress, of_workload, seconds
+from streamlib.testing.bench.records import OURS, Figure, figure
+from streamlib.testing.bench.workloads import Workload, chunking
 
 SCALE: Final = 2
 """Scale of the shorter body: parsing it takes some milliseconds, long enough to measure."""
@@ -21,8 +21,8 @@ def doubled(workload: Workload, size: int, scale: int = SCALE) -> tuple[Case, Ca
 
 def _scaled(workload: Workload, size: int, scale: int) -> Case:
     events = workload.events(scale)
-    chunks = chunked(events, size)
-    return Case(workload.name, chunks, chunking(size), len(events), workload.parser)
+    (case,) = of_workload(workload)._replace(events=events).cases(size)
+    return case
 
 
 def factor(
@@ -37,7 +37,7 @@ def factor(
 
 def measure(
     workloads: Iterable[Workload], rounds: int, report: Progress = lambda _: None
-) -> list[BenchRecord]:
+) -> list[Figure]:
     """The growth of every workload in the last of its chunkings, in alternating rounds.
 
     Args:
@@ -45,7 +45,7 @@ def measure(
         rounds: number of rounds.
         report: called before each measurement.
     """
-    records: list[BenchRecord] = []
+    figures: list[Figure] = []
     for workload in workloads:
         size = workload.chunks[-1]
         single, double = doubled(workload, size)
@@ -55,7 +55,9 @@ def measure(
             report(f"{workload.name} doubled")
             single_times.append(seconds(single))
             double_times.append(seconds(double))
-        best, median = factor(single, double, single_times, double_times)
         key = ("growth", workload.name, chunking(size), OURS)
-        records.append(BenchRecord(*key, "doubling", "x", best, median))
-    return records
+        factors: list[float] = []
+        for once, twice in zip(single_times, double_times, strict=True):
+            factors.append(factor(single, double, [once], [twice])[0])
+        figures.append(figure(*key, "doubling", "x", factors))
+    return figures

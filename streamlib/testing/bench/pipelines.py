@@ -8,15 +8,14 @@ model that writes fifty tokens a second.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
 
 from streamlib import pipeline as p
-from streamlib.testing.bench.feed import WINDOW, Progress
-from streamlib.testing.bench.records import OURS, BenchRecord, record
+from streamlib.testing.bench.feed import Progress, repeated
+from streamlib.testing.bench.records import OURS, Figure, figure
 from streamlib.testing.stage_samples import HandClock, expire_until, message_of
 from streamlib_parsers.events import OutputTextDelta, ResponseEvent
 
@@ -143,15 +142,15 @@ def cases(source: str, events: Sequence[ResponseEvent]) -> tuple[list[StageCase]
 
 def measure(
     cases: Sequence[StageCase], rounds: int, report: Progress = lambda _: None
-) -> list[BenchRecord]:
+) -> list[Figure]:
     """Measures every case: µs an event, and the most characters held."""
-    records: list[BenchRecord] = []
+    figures: list[Figure] = []
     for case, times in zip(cases, times_of(cases, rounds, report), strict=True):
-        key = ("pipeline", case.name, case.source, OURS)
-        records.append(record(*key, "time", "µs/event", times))
+        key = ("stages", case.name, case.source, OURS)
+        figures.append(figure(*key, "time", "µs/event", times))
         if not case.is_looped:
-            records.append(record(*key, "held", "characters", [most_held(case)]))
-    return records
+            figures.append(figure(*key, "held", "characters", [most_held(case)]))
+    return figures
 
 
 def times_of(
@@ -190,7 +189,8 @@ def _seconds(case: StageCase, *, is_bare: bool = False) -> float:
         else:
             p.through(case.events, *case.stages)
 
-    return _repeated(run)
+    run()  # what is made at the first use is not counted
+    return repeated(run)
 
 
 def _copy(events: Sequence[ResponseEvent]) -> None:
@@ -198,18 +198,6 @@ def _copy(events: Sequence[ResponseEvent]) -> None:
     copied: list[ResponseEvent] = []
     for event in events:
         copied.append(event)  # noqa: PERF402  # as a loop that does something with each
-
-
-def _repeated(run: Callable[[], object]) -> float:
-    run()  # what is made at the first use is not counted
-    runs = 0
-    start = time.process_time()
-    while True:
-        run()
-        runs += 1
-        spent = time.process_time() - start
-        if spent >= WINDOW:
-            return spent / runs
 
 
 async def _drain(case: StageCase, is_bare: bool) -> None:  # noqa: FBT001  # for anyio.run

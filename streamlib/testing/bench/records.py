@@ -1,11 +1,15 @@
-"""The results of benchmarks as records, tables and files."""
+"""The results of benchmarks with all their rounds: as tables and as files.
+
+`streamlib bench --json` and `python -m benchmarks` write the same files, which
+`streamlib bench --compare` reads.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -13,9 +17,16 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from streamlib import __version__
+from streamlib_parsers import build_kind
 
-class BenchRecord(Struct, frozen=True):
-    """One figure. A smaller value is better unless the unit is "x" or a rate.
+OURS: Final = "streamlib"
+RATES: Final = ("MB/s", "1/s")
+"""Units of which more is better; of all others less is."""
+
+
+class Figure(Struct, frozen=True):
+    """One figure, measured in several rounds. A smaller value is better unless it is a rate.
 
     Attributes:
         bench: name of the benchmark.
@@ -23,9 +34,8 @@ class BenchRecord(Struct, frozen=True):
         chunks: text that names the chunking.
         contestant: name of this library or of a peer.
         measure: name of the measured quantity.
-        unit: unit of `best` and `median`.
-        best: value of the best round.
-        median: median of the rounds.
+        unit: unit of the rounds.
+        rounds: result of each round, in order.
     """
 
     bench: str
@@ -34,42 +44,114 @@ class BenchRecord(Struct, frozen=True):
     contestant: str
     measure: str
     unit: str
-    best: float
-    median: float
+    rounds: tuple[float, ...]
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether a larger value is better."""
+        return self.unit in RATES
+
+    @property
+    def best(self) -> float:
+        """The best round: on a shared machine it has the least noise."""
+        return max(self.rounds) if self.is_rate else min(self.rounds)
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds."""
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The smallest and the largest round."""
+        return min(self.rounds), max(self.rounds)
 
 
-OURS: Final = "streamlib"
-
-
-def record(
+def figure(
     bench: str,
     workload: str,
     chunks: str,
     contestant: str,
     measure: str,
     unit: str,
-    values: Sequence[float],
-) -> BenchRecord:
-    """The record of several rounds; the best is the smallest value."""
-    return BenchRecord(
-        bench, workload, chunks, contestant, measure, unit, min(values), statistics.median(values)
-    )
+    rounds: Iterable[float],
+) -> Figure:
+    """A figure; rounds are rounded to four digits, more than repeated runs have in common."""
+    digits = tuple(float(f"{value:.4g}") for value in rounds)
+    return Figure(bench, workload, chunks, contestant, measure, unit, digits)
 
 
-def machine(version: str) -> dict[str, str]:
-    """Versions, system, processor and load of this machine, and the time.
+def ratio(peer: Figure, ours: Figure, name: str = "ratio") -> Figure:
+    """A peer's time divided by ours, for each round: noise slows both in the same round."""
+    rounds = [theirs / own for theirs, own in zip(peer.rounds, ours.rounds, strict=True)]
+    return figure(peer.bench, peer.workload, peer.chunks, peer.contestant, name, "x", rounds)
+
+
+class Result(Struct, frozen=True):
+    """One run of one benchmark.
+
+    Attributes:
+        command: command that was run.
+        date: end of the run, in UTC.
+        machine: versions, system, processor and build; the load at the start and at the end.
+        versions: versions of the distributions and packages that took part.
+        figures: all figures.
+        absent: reasons why others could not take part.
+    """
+
+    command: str
+    date: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    figures: tuple[Figure, ...]
+    absent: tuple[str, ...] = ()
+
+    def find(self, **wanted: str) -> list[Figure]:
+        """The figures whose attributes have these values."""
+        found: list[Figure] = []
+        for entry in self.figures:
+            if all(getattr(entry, name) == value for name, value in wanted.items()):
+                found.append(entry)
+        return found
+
+    def origin(self) -> list[str]:
+        """When, with what and where it was measured, in short lines."""
+        about = self.machine
+        return [
+            self.date,
+            f"load {about['load']}",
+            f"streamlib {about['streamlib']}, {about['build']}, Python {about['python']}",
+            f"{about['cores']} cores of {about['cpu']}",
+        ]
+
+
+def make_result(
+    command: str,
+    figures: Iterable[Figure],
+    load: str,
+    versions: Mapping[str, str] | None = None,
+    absent: Iterable[str] = (),
+) -> Result:
+    """The result of this process, with the machine and the time.
 
     Args:
-        version: streamlib's own.
+        command: command that was run.
+        figures: all figures.
+        load: load of the machine at the start.
+        versions: versions of the participants.
+        absent: reasons why others could not take part.
     """
-    return {
-        "streamlib": version,
+    about = {
+        "streamlib": __version__,
+        "build": "compiled" if build_kind.compiled else "pure Python",
         "python": platform.python_version(),
         "system": platform.platform(),
         "cpu": _cpu(),
-        "load": load_of_machine(),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cores": str(os.cpu_count()),
+        "load": f"{load} before, {load_of_machine()} after",
     }
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Result(command, date, about, dict(versions or {}), tuple(figures), tuple(absent))
 
 
 def load_of_machine() -> str:
@@ -92,10 +174,26 @@ def _cpu() -> str:
     return platform.machine()
 
 
-def as_json(records: Iterable[BenchRecord], version: str) -> bytes:
-    """The contents of a file of records, with the machine that they were measured on."""
-    document = msgspec.json.encode({"machine": machine(version), "records": list(records)})
-    return msgspec.json.format(document, indent=1)
+def as_json(result: Result) -> str:
+    """The contents of a file of a result: a line for each figure, because it is read in diffs."""
+    document = msgspec.to_builtins(result)
+    lines = [msgspec.json.encode(entry).decode() for entry in document.pop("figures")]
+    head = msgspec.json.format(msgspec.json.encode(document), indent=1).decode().rstrip("}\n")
+    body = ",\n  ".join(lines)
+    return f'{head},\n "figures": [\n  {body}\n ]\n}}\n'
+
+
+def read(path: Path) -> Result:
+    """The result that a file holds.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it holds something else.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Result)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"{path}: not written by `streamlib bench --json`: {error}") from None
 
 
 def shown(value: float) -> str:
@@ -107,14 +205,14 @@ def shown(value: float) -> str:
     return f"{value:.2f}"
 
 
-def table(records: Sequence[BenchRecord]) -> str:
+def table(figures: Iterable[Figure]) -> str:
     """The values as text: that of the best round, then the median where they differ.
 
     A column for each measure, and a row for each workload, chunking and contestant.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     names: dict[str, None] = {}  # columns in order of appearance
-    for entry in records:
+    for entry in figures:
         name = f"{entry.measure} ({entry.unit})"
         names[name] = None
         key = (entry.workload, entry.chunks, entry.contestant)
@@ -125,9 +223,11 @@ def table(records: Sequence[BenchRecord]) -> str:
     return aligned(lines)
 
 
-def _cell(entry: BenchRecord) -> str:
+def _cell(entry: Figure) -> str:
     if entry.unit == "count":
         return f"{entry.best:,.0f}"
+    if entry.unit == "x":  # of times of the same round: the best ratio is an accident
+        return shown(entry.median)
     best, median = shown(entry.best), shown(entry.median)
     return best if best == median else f"{best} / {median}"
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamlib.cli import main, parse
+from streamlib.cli.commands import COMMANDS
 from streamlib.display.safe_text import Printable, printable
 from tests.support.metrics import figure
 from tests.support.shared import ROOT, each_vector
@@ -156,8 +157,8 @@ def test_main_exits_with_2_on_a_usage_error(arguments: list[str]) -> None:
     assert caught.value.code == 2
 
 
-@pytest.mark.parametrize("command", ["", "chat", "inspect", "replay", "convert", "serve"])
-def test_help_shows_examples_that_are_valid(
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_valid_examples_and_exit_codes(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -171,7 +172,11 @@ def test_help_shows_examples_that_are_valid(
     assert len(examples) >= 2
     for line in examples:
         assert parse(shlex.split(line.partition(" >")[0])).run
-    assert command in ("", "serve") or "exit code" in shown
+    assert re.search(r"^examples:$", shown, re.MULTILINE)
+    codes = re.search(r"^exit code: .*(?:\n  .*)*", shown, re.MULTILINE)
+    assert codes
+    assert re.search(r"\b1 ", codes[0])
+    assert re.search(r"\b2 (?:usage error|was not requested)", codes[0])
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

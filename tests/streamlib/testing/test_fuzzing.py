@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,7 @@ from streamlib.testing.fuzzing import (
     FuzzFinding,
     examine,
     find_failure,
+    fuzz,
     replay_bodies,
     reproducer,
     shrink,
@@ -133,10 +135,97 @@ def test_command_writes_a_reproducer_and_exits_with_1(
     out = str(tmp_path / "new")
     assert main(["fuzz", f"{mine}:Lines", "--time", "20", "--seed", "1", "--out", out]) == 1
     printed = capsys.readouterr()
-    (written,) = (tmp_path / "new").iterdir()
+    written, drawn = sorted((tmp_path / "new").iterdir(), key=lambda path: path.suffix)
     assert str(written) in printed.out
+    assert str(drawn) in printed.out
+    assert r"in chunks: b'\r', b'\n'" in printed.out
     assert "seed 1" in printed.err
     assert r"b'\r\n'" in written.read_text(encoding="utf-8")
+    assert "cut after 1" in drawn.read_text(encoding="utf-8")
+
+
+def test_fuzz_finds_a_planted_split_bug_in_any_class() -> None:
+    finding = fuzz(Lines, seconds=20, seed=1)
+    assert finding is not None
+    assert (finding.invariant, finding.chunks) == ("any partition", [b"\r", b"\n"])
+    assert finding.target.endswith(":Lines")
+    assert fuzz(Complete, seconds=0.2) is None
+
+
+def lines_of_each_chunk(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """A function of chunks that takes the end of a chunk for the end of a line."""
+    for chunk in chunks:
+        yield from chunk.splitlines()
+
+
+def test_fuzz_takes_a_function_of_chunks() -> None:
+    finding = fuzz(lines_of_each_chunk, seconds=20, seed=1)
+    assert finding is not None
+    assert finding.invariant == "any partition"
+    assert len(finding.body) == 2
+
+
+class Yields:
+    """`feed` yields, there is no `close`, and results have no equality: nothing of that fails."""
+
+    class Event:
+        def __init__(self, data: bytes) -> None:
+            self.data = data
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> Iterator[Yields.Event]:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            yield Yields.Event(line)
+
+
+class Counts:
+    """`feed` gives nothing, `close` a single result."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def feed(self, chunk: bytes) -> None:
+        self._count += len(chunk)
+
+    def close(self) -> int:
+        return self._count
+
+
+class CountsChunks(Counts):
+    """The same with a defect."""
+
+    def feed(self, chunk: bytes) -> None:
+        self._count += len(chunk.removesuffix(b"\n"))
+
+
+@pytest.mark.parametrize("parser", [Yields, Counts, partial(Counts)], ids=["yields", "one", "made"])
+def test_fuzz_takes_every_form_of_results(parser: Callable[[], Any]) -> None:
+    assert fuzz(parser, seconds=0.3, seed=1) is None
+
+
+def test_fuzz_notices_a_result_that_is_no_list() -> None:
+    finding = fuzz(CountsChunks, [b"a\nb"], seconds=20, seed=1)
+    assert finding is not None
+    assert b"\n" in finding.body
+
+
+def test_results_that_differ_in_an_attribute_are_different() -> None:
+    class Broken(Yields):
+        def feed(self, chunk: bytes) -> Iterator[Yields.Event]:
+            yield from super().feed(chunk.strip(b"\r"))
+
+    finding = fuzz(Broken, [b"one\r\ntwo\n"], seconds=20, seed=1)
+    assert finding is not None
+    assert finding.invariant == "any partition"
+
+
+@pytest.mark.parametrize("parser", [int, str.upper, print], ids=["int", "method", "print"])
+def test_fuzz_refuses_what_is_no_parser(parser: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"a parser has feed|could not be made"):
+        fuzz(parser, seconds=0.1)
 
 
 def test_command_exits_with_0_when_nothing_fails(

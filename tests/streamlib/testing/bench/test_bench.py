@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from streamlib.cli import bench, main
-from streamlib.testing.bench import chart, feed, growth
-from streamlib.testing.bench.records import OURS, BenchRecord, as_json, record, shown, table
+from streamlib.inspection.capture import Capture
+from streamlib.recording import from_body
+from streamlib.testing.bench import corpus, feed, growth
+from streamlib.testing.bench.records import (
+    OURS,
+    Figure,
+    as_json,
+    figure,
+    make_result,
+    read,
+    shown,
+    table,
+)
 from streamlib.testing.bench.workloads import FAST, WORKLOADS, Workload
+from streamlib_parsers import build_kind
 
 SHORT = WORKLOADS["tiny-chunks"]
 
@@ -46,58 +57,49 @@ def test_growth_is_for_exactly_twice_the_bytes() -> None:
     assert (measured.measure, measured.unit) == ("doubling", "x")
 
 
-def test_record_has_the_best_and_the_median_round() -> None:
-    made = record("feed", "chat", "16 KiB", OURS, "time", "ns", [3.0, 1.0, 2.0])
-    assert (made.best, made.median) == (1.0, 2.0)
+def test_figure_has_the_best_and_the_median_round() -> None:
+    made = figure("feed", "chat", "16 KiB", OURS, "time", "ns", [3.0, 1.0, 2.00001])
+    assert (made.best, made.median, made.spread) == (1.0, 2.0, (1.0, 3.0))
+    rate = figure("feed", "chat", "16 KiB", OURS, "bytes", "MB/s", [3.0, 1.0, 2.0])
+    assert (rate.best, rate.median) == (3.0, 2.0)
     assert [shown(value) for value in (1234.5, 12.34, 1.234)] == ["1,234", "12.3", "1.23"]
 
 
 def test_table_has_the_best_round_and_the_median() -> None:
     key = ("peers", "chat", "16 KiB")
-    records = [
-        BenchRecord(*key, OURS, "time", "µs", 1.5, 2.0),
-        BenchRecord(*key, OURS, "streams", "count", 12, 12),
-        BenchRecord(*key, "openai", "time", "µs", 120.0, 120.0),
+    figures = [
+        Figure(*key, OURS, "time", "µs", (1.5, 2.0, 2.5)),
+        Figure(*key, OURS, "streams", "count", (12,)),
+        Figure(*key, "openai", "time", "µs", (120.0,)),
+        Figure(*key, "openai", "ratio", "x", (50.0, 60.0, 70.0)),
     ]
-    heading, own, peer = (line.split() for line in table(records).splitlines())
-    assert heading == ["workload", "chunks", "of", "time", "(µs)", "streams", "(count)"]
+    heading, own, peer = (line.split() for line in table(figures).splitlines())
+    units = ["time", "(µs)", "streams", "(count)", "ratio", "(x)"]
+    assert heading == ["workload", "chunks", "of", *units]
     assert own == ["chat", "16", "KiB", OURS, "1.50", "/", "2.00", "12"]
-    assert peer == ["chat", "16", "KiB", "openai", "120"]
+    assert peer == ["chat", "16", "KiB", "openai", "120", "60.0"]
 
 
-def test_chart_is_an_svg_with_a_bar_for_each_record() -> None:
-    records = [
-        BenchRecord("peers", "<chat>", "16 KiB", name, "time", "x", value, value)
-        for name, value in ((OURS, 1.5), ("open&ai", 120.0))
-    ]
-    picture = ET.fromstring(chart.bars("times", records))
-    rects = [rect for rect in picture.iter("{http://www.w3.org/2000/svg}rect") if rect.get("x")]
-    lengths = [float(rect.get("width") or 0) for rect in rects]
-    assert lengths == sorted(lengths)
-    assert len(rects) == 2
-    # A colour alone tells nobody whose bar it is, and not every screen is white.
-    assert [rect.get("fill") for rect in rects] == ["url(#message)", "url(#other)"]
-    patterns = {part.get("id") for part in picture.iter("{http://www.w3.org/2000/svg}pattern")}
-    assert {"message", "other"} <= patterns
-    assert "prefers-color-scheme: dark" in ET.tostring(picture, "unicode")
-    assert ET.fromstring(chart.bars("nothing", [])).tag.endswith("svg")
+def test_result_says_when_where_and_with_what() -> None:
+    measured = Figure("feed", "chat", "16 KiB", OURS, "time", "ns", (1, 2))
+    made = make_result("x", [measured], "0.1, 0.2")
+    date, load, build, cores = made.origin()
+    assert "UTC" in date
+    assert load.startswith("load 0.1, 0.2 before, ")
+    kind = "compiled" if build_kind.compiled else "pure Python"
+    assert f"{kind}, Python 3." in build
+    assert " cores of " in cores
 
 
-def test_json_has_the_records_and_the_machine() -> None:
-    measured = BenchRecord("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)
-    written = json.loads(as_json([measured], "1.2.3"))
-    assert written["machine"]["streamlib"] == "1.2.3"
-    assert set(written["machine"]) == {"streamlib", "python", "system", "cpu", "load", "date"}
-    assert set(written["records"][0]) == {
-        "bench",
-        "workload",
-        "chunks",
-        "contestant",
-        "measure",
-        "unit",
-        "best",
-        "median",
-    }
+def test_file_of_a_result_can_be_read_again(tmp_path: Path) -> None:
+    measured = Figure("feed", "chat", "16 KiB", OURS, "time", "ns", (1.0, 2.0))
+    made = make_result("x", [measured], "0.1, 0.2")
+    path = tmp_path / "f.json"
+    path.write_text(as_json(made), encoding="utf-8")
+    assert read(path) == made
+    path.write_text('{"machine": {}, "records": []}', encoding="utf-8")
+    with pytest.raises(ValueError, match="not written by `streamlib bench --json`"):
+        read(path)
 
 
 def test_command_prints_a_table_and_writes_json_and_chart(
@@ -110,7 +112,7 @@ def test_command_prints_a_table_and_writes_json_and_chart(
     assert "tiny-chunks" in printed
     assert "doubling" in printed
     assert errors == ""
-    assert json.loads(Path(out[0]).read_bytes())["records"]
+    assert read(Path(out[0])).figures
     assert ET.parse(out[1]).getroot().tag.endswith("svg")
 
 
@@ -123,12 +125,13 @@ def test_capture_is_timed_by_its_events(
     events = workload.events()
     path = tmp_path / "capture"
     path.write_bytes(b"".join(events))
-    assert feed.capture("capture", path.read_bytes(), workload.wire_api)[0].events == len(events)
     arguments = ["--wire-api", workload.wire_api, "--chunk", "4096", "--rounds", "1"]
     assert main(["bench", str(path), *arguments]) == 0
     printed = capsys.readouterr().out
     assert "4 KiB" in printed
     assert "doubling" not in printed
+    capture = Capture("capture", workload.wire_api, from_body(path.read_bytes()), is_recorded=False)
+    assert corpus.of_capture(capture).cases(0)[0].events == len(events)
 
 
 @pytest.mark.parametrize(

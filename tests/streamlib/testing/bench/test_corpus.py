@@ -124,23 +124,27 @@ def test_command_times_the_recordings_of_this_repository(
     assert "chat, 1-12 events" in printed
     assert "messages" not in printed
     assert "load" in printed.splitlines()[0]
-    records = json.loads(Path(out).read_bytes())["records"]
+    records = json.loads(Path(out).read_bytes())["figures"]
     measures = {"streams", "read at once", "an event", "a response"}
     assert {entry["measure"] for entry in records} == measures
     assert "chat, all" in chart.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["--chunk", "4"], "--corpus takes no --chunk"),
-        (["--workload", "chat"], "--corpus takes no --workload"),
-        (["FILE"], "--corpus takes no FILE"),
-        ([], "no complete recorded stream in"),
+        (["--chunk", "0"], 2, "--corpus takes no --chunk"),
+        (["--workload", "chat"], 2, "--corpus takes no --workload"),
+        (["FILE"], 2, "--corpus takes no FILE"),
+        ([], 1, "no complete recorded stream in"),
     ],
 )
 def test_command_refuses_options_that_a_corpus_lacks(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["bench", "--corpus", str(tmp_path), *arguments]) == 1
+    assert main(["bench", "--corpus", str(tmp_path), *arguments]) == code
     assert message in capsys.readouterr().err

@@ -1,0 +1,141 @@
+"""Two runs beside each other: ratio, spread and verdict, and what they can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib.cli import main
+from streamlib.testing.bench.comparison import (
+    FASTER,
+    SAME,
+    SLOWER,
+    TOO_FEW,
+    Comparison,
+    compare,
+    differences,
+)
+from streamlib.testing.bench.records import OURS, Figure, Result, as_json
+
+STEADY = (100.0, 101.0, 102.0, 101.5, 100.5)
+
+
+def time_of(rounds: Sequence[float], workload: str = "chat", unit: str = "ns/event") -> Figure:
+    return Figure("feed", workload, "16 KiB", OURS, "time", unit, tuple(rounds))
+
+
+def rate_of(rounds: Sequence[float], workload: str = "chat") -> Figure:
+    return Figure("curve", workload, "16 KiB", OURS, "bytes", "MB/s", tuple(rounds))
+
+
+def result_of(*figures: Figure, **machine: str) -> Result:
+    about = {"streamlib": "1", "build": "pure Python", "python": "3.11", "cpu": "x", "cores": "2"}
+    return Result("x", "2026-01-01", {**about, "load": "1", **machine}, {}, figures)
+
+
+def times(factor: float) -> tuple[float, ...]:
+    return tuple(value * factor for value in STEADY)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "verdict"),
+    [
+        (times(1.2), SLOWER),
+        (times(0.8), FASTER),
+        (times(1.0), SAME),
+        (times(1.08), SAME),  # two runs of the same code may differ so much
+        ((100.0, 100.0, 140.0, 150.0, 160.0), SAME),  # as fast, but when the machine was busy
+        (times(1.2)[:4], TOO_FEW),
+    ],
+    ids=["slower", "faster", "equal", "a little", "noise", "four rounds"],
+)
+def test_verdict_needs_medians_best_rounds_and_halves(
+    rounds: tuple[float, ...], verdict: str
+) -> None:
+    assert Comparison(time_of(STEADY), time_of(rounds)).verdict == verdict
+
+
+def test_ratio_of_rates_is_one_of_times() -> None:
+    times_of = Comparison(time_of(STEADY), time_of(times(1.25)))
+    rates = Comparison(rate_of(times(1.25)), rate_of(STEADY))
+    assert times_of.ratio == pytest.approx(1.25)
+    assert rates.ratio == pytest.approx(1.25)
+    assert rates.best_ratio == pytest.approx(1.25)
+    assert rates.verdict == SLOWER
+    low, high = rates.spread
+    assert low < rates.ratio < high
+
+
+ROUNDS = st.lists(st.floats(0, 1e9), min_size=1, max_size=9)
+
+
+@given(ROUNDS, ROUNDS)
+def test_verdict_is_the_opposite_the_other_way(a: list[float], b: list[float]) -> None:
+    opposite = {FASTER: SLOWER, SLOWER: FASTER, SAME: SAME, TOO_FEW: TOO_FEW}
+    for made in (time_of, rate_of):
+        there = Comparison(made(a), made(b)).verdict
+        assert Comparison(made(b), made(a)).verdict == opposite[there]
+        assert Comparison(made(a), made(a)).verdict in (SAME, TOO_FEW)
+
+
+def test_rows_of_only_one_run_are_named() -> None:
+    both, alone = compare(
+        result_of(time_of(STEADY), rate_of(STEADY), time_of(STEADY, "old")),
+        result_of(time_of(STEADY), rate_of(STEADY), time_of(STEADY, "new")),
+    )
+    # The rate follows from the time of the same row.
+    assert [each.a.unit for each in both] == ["ns/event"]
+    assert [told.partition(",")[0] for told in alone] == ["only in A: old", "only in B: new"]
+
+
+def test_differences_of_the_machines_are_named() -> None:
+    assert differences(result_of(), result_of(streamlib="2", load="9")) == []
+    assert differences(result_of(), result_of(build="compiled", cpu="y")) == [
+        "build: A pure Python, B compiled",
+        "cpu: A x, B y",
+    ]
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.3, 1), (1.0, 0), (0.7, 0)])
+def test_command_fails_only_where_something_is_slower(
+    factor: float, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path, rounds in zip(paths, (STEADY, times(factor)), strict=True):
+        Path(path).write_text(as_json(result_of(time_of(rounds))), encoding="utf-8")
+    assert main(["bench", "--compare", *paths]) == code
+    shown = capsys.readouterr().out
+    assert {1.3: SLOWER, 1.0: SAME, 0.7: FASTER}[factor] in shown
+    assert f"{factor:.2f}" in shown
+    assert "A: " in shown
+    assert "pure Python" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["missing.json", "missing.json"], 1, "missing.json: No such file"),
+        (["a.json", "other.json"], 1, "no row in common"),
+        (["a.json", "text"], 1, "not written by `streamlib bench --json`"),
+        (["a.json", "a.json", "--curve"], 2, "--compare takes no --curve"),
+    ],
+    ids=["no file", "nothing in common", "no result", "and --curve"],
+)
+def test_command_names_what_cannot_be_compared(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.json").write_text(as_json(result_of(time_of(STEADY))), encoding="utf-8")
+    Path("other.json").write_text(as_json(result_of(time_of(STEADY, "x"))), encoding="utf-8")
+    Path("text").write_text("nothing", encoding="utf-8")
+    assert main(["bench", "--compare", *arguments]) == code
+    assert message in capsys.readouterr().err
