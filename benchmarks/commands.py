@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from benchmarks.results import report, save
 from streamlib.cli.bench import Bar
-from streamlib.testing.bench.chart import bars
+from streamlib.testing.bench.chart import draw
 from streamlib.testing.bench.records import Figure, load_of_machine, make_result
 
 
@@ -106,6 +106,6 @@ def run(
     if arguments.save:
         print(f"kept in {save(name, result)}")
     if arguments.chart:
-        records = [entry.record() for entry in measured.figures if entry.unit != "x"]
-        Path(arguments.chart).write_text(bars(about or name, records), encoding="utf-8")
+        figures = [entry for entry in measured.figures if entry.unit != "x"]
+        draw(Path(arguments.chart), f"python -m benchmarks.{name}", figures, result)
     return 0

@@ -18,7 +18,7 @@ MEASURED: Final = Path(__file__).with_name("measured")
 def save(name: str, result: Result, folder: Path = MEASURED) -> Path:
     """Writes the result of a benchmark; a compiled build has a file of its own."""
     folder.mkdir(exist_ok=True)
-    ending = "-compiled" if result.machine["build"] == "compiled" else ""
+    ending = "-compiled" if result.machine.get("build") == "compiled" else ""
     path = folder / f"{name}{ending}.json"
     path.write_text(as_json(result), encoding="utf-8")
     return path
