@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from streamlib.testing.bench.records import Figure, Result
+from streamlib.testing.bench.records import BenchRun, Figure
 
 NOTHING = "not measured yet"
 
@@ -64,7 +64,7 @@ def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(kept)
 
 
-def origin(result: Result | None) -> str:
+def origin(result: BenchRun | None) -> str:
     """The origin of the figures in a table: command, date, machine, versions."""
     if result is None:
         return ""

@@ -16,7 +16,7 @@ from benchmarks.pipeline_pages import PIPELINE_TABLES
 from benchmarks.recorded_pages import RECORDED_TABLES
 from benchmarks.results import load
 from benchmarks.socket_pages import SOCKET_TABLES, number_of_streams
-from streamlib.testing.bench.records import Result
+from streamlib.testing.bench.records import BenchRun
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (
@@ -33,10 +33,10 @@ BLOCK: Final = re.compile(
     r"(?P<begin><!-- table: (?P<name>[\w -]+) -->\n).*?(?P<end><!-- end of table -->)", re.DOTALL
 )
 
-Results = Mapping[str, Result | None]
+Results = Mapping[str, BenchRun | None]
 
 
-def known() -> dict[str, Result | None]:
+def known() -> dict[str, BenchRun | None]:
     """The last results of each benchmark."""
     return {name: load(name) for name in PARTS}
 

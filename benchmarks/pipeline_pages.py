@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from benchmarks.cells import NOTHING, cell, markdown, short
-from streamlib.testing.bench.records import OURS, Figure, Result
+from streamlib.testing.bench.records import OURS, BenchRun, Figure
 
 BARE: Final = "a bare loop"
 SECTIONS: Final = (
@@ -27,7 +27,7 @@ SECTIONS: Final = (
 )
 """Stages that have a section of the page, alone or together."""
 
-Results = Mapping[str, Result | None]
+Results = Mapping[str, BenchRun | None]
 
 
 def stages(results: Results) -> str:
@@ -93,11 +93,11 @@ def alone(results: Results) -> str:
     return markdown(["µs an event", "one filter", "eight maps"], rows)
 
 
-def _fastest_first(result: Result, workload: str) -> list[Figure]:
+def _fastest_first(result: BenchRun, workload: str) -> list[Figure]:
     return sorted(result.find(workload=workload, measure="event"), key=lambda entry: entry.median)
 
 
-def _bold(figures: Sequence[Figure], result: Result) -> str:
+def _bold(figures: Sequence[Figure], result: BenchRun) -> str:
     """A cell; in bold where another library needs less than streamlib."""
     if not figures or figures[0].contestant == BARE:
         return cell(figures)

@@ -7,9 +7,9 @@ from typing import Final
 
 from benchmarks.cells import NOTHING, best_and_median, cell, markdown
 from streamlib.testing.bench.corpus import STRATA
-from streamlib.testing.bench.records import OURS, Figure, Result
+from streamlib.testing.bench.records import OURS, BenchRun, Figure
 
-Results = Mapping[str, Result | None]
+Results = Mapping[str, BenchRun | None]
 
 NAMES: Final = {
     "messages": "Messages",
@@ -43,24 +43,24 @@ AN_EVENT: Final = "an event"
 
 
 def _only(
-    result: Result, contestant: str, measure: str, workload: str, chunks: str
+    result: BenchRun, contestant: str, measure: str, workload: str, chunks: str
 ) -> list[Figure]:
     return result.find(workload=workload, chunks=chunks, contestant=contestant, measure=measure)
 
 
-def _wires(result: Result) -> Iterator[str]:
+def _wires(result: BenchRun) -> Iterator[str]:
     for wire in NAMES:
         if result.find(workload=f"{wire}, all", contestant=OURS):
             yield wire
 
 
-def _count(result: Result, contestant: str, workload: str, chunks: str) -> int:
+def _count(result: BenchRun, contestant: str, workload: str, chunks: str) -> int:
     """The number of streams that were read."""
     found = _only(result, contestant, "streams", workload, chunks)
     return int(found[0].median) if found else 0
 
 
-def _compared(result: Result, contestant: str, wire: str, chunks: str) -> str:
+def _compared(result: BenchRun, contestant: str, wire: str, chunks: str) -> str:
     """How many times as long a peer takes; of how many streams, if it does not read all."""
     workload = f"{wire}, all"
     read, all_streams = (_count(result, name, workload, chunks) for name in (contestant, OURS))
@@ -73,7 +73,7 @@ def _compared(result: Result, contestant: str, wire: str, chunks: str) -> str:
     return text if read == all_streams else f"{text}, {read} of {all_streams}"
 
 
-def _sdks(result: Result, wire: str, chunks: str) -> str:
+def _sdks(result: BenchRun, wire: str, chunks: str) -> str:
     """The official SDK of a wire."""
     for entry in result.find(workload=f"{wire}, all", chunks=chunks, measure="ratio"):
         name = entry.contestant

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from benchmarks.cells import NOTHING, cell, markdown
-from streamlib.testing.bench.records import Result
+from streamlib.testing.bench.records import BenchRun
 
-Results = Mapping[str, Result | None]
+Results = Mapping[str, BenchRun | None]
 AT_ONCE: Final = "at once"
 
 
-def _contestants(result: Result) -> list[str]:
+def _contestants(result: BenchRun) -> list[str]:
     seen: dict[str, None] = {}
     for entry in result.figures:
         seen[entry.contestant] = None
     return list(seen)
 
 
-def _columns(result: Result, measure: str, *, paced: bool) -> list[tuple[str, str]]:
+def _columns(result: BenchRun, measure: str, *, paced: bool) -> list[tuple[str, str]]:
     """Measured streams, as (workload, chunks), ordered by number of streams."""
     seen: dict[tuple[str, str], None] = {}
     for entry in result.find(measure=measure):

@@ -168,14 +168,14 @@ def _compare(arguments: argparse.Namespace) -> int:
     a, b = (read(Path(name)) for name in arguments.compare)
     for side, name, result in zip("AB", arguments.compare, (a, b), strict=True):
         print(printable(f"{side}: {name}, {', '.join(result.origin())}"))
-    for told in comparison.differences(a, b):
-        print(printable(f"!! not the code alone is compared: {told}"))
+    for line in comparison.differences(a, b):
+        print(printable(f"!! not the code alone is compared: {line}"))
     both, alone = comparison.compare(a, b)
     if not both:
         raise ValueError("the two files have no row in common")
     print(f"\nB / A: times as long, by the medians\n{printable(comparison.table(both))}", end="")
-    for told in alone:
-        print(printable(told))
+    for line in alone:
+        print(printable(line))
     return int(any(each.verdict == comparison.SLOWER for each in both))
 
 
@@ -225,9 +225,9 @@ def _of_bodies(arguments: argparse.Namespace) -> tuple[list[Figure], list[Figure
     cases: list[Case] = []
     if arguments.files:
         for body in _bodies_of_files(arguments, own):
-            sizes = (EVENT, FAST) if body.wire_api else (KIB, FAST)
+            sizes = [EVENT, FAST] if body.wire_api else [KIB, FAST]
             if arguments.chunk is not None:
-                sizes = (arguments.chunk,)
+                sizes = [arguments.chunk]
             for size in sizes:
                 cases += body.cases(size)
     else:

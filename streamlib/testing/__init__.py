@@ -8,7 +8,8 @@ They are ordinary clients: `client.stream(prompt, model=MODEL)` is the code that
 key or a network. docs/testing.md says more, and describes the pytest fixtures. For code without an
 event loop there are `sync_replay` and `sync_loopback`.
 
-`check_stage` checks a stage of `streamlib.pipeline`, your own too.
+`check_stage` checks a stage of `streamlib.pipeline`, your own too; `fuzz` searches for the bytes,
+and the cut between them, on which a parser of anybody fails.
 
 `serve` and `running` start the *loopback provider* alone: a real HTTP server on 127.0.0.1 that
 speaks every wire.
@@ -23,6 +24,7 @@ from streamlib.lazy import lazy
 if TYPE_CHECKING:
     from streamlib.client import ClientOptions
     from streamlib.testing.clients import MODEL, ScriptedClient, loopback, replay, scripted
+    from streamlib.testing.fuzzing import FuzzFinding, fuzz
     from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest
     from streamlib.testing.provider.responses import echo_response
     from streamlib.testing.provider.server import running, serve
@@ -36,6 +38,7 @@ __all__ = [
     "Behaviour",
     "ClientOptions",
     "Fault",
+    "FuzzFinding",
     "ReceivedRequest",
     "ScriptedClient",
     "Turn",
@@ -43,6 +46,7 @@ __all__ = [
     "TurnLike",
     "check_stage",
     "echo_response",
+    "fuzz",
     "loopback",
     "replay",
     "running",
@@ -57,6 +61,7 @@ __getattr__, __dir__ = lazy(
     {
         "streamlib.client": ("ClientOptions",),
         "streamlib.testing.clients": ("MODEL", "ScriptedClient", "loopback", "replay", "scripted"),
+        "streamlib.testing.fuzzing": ("FuzzFinding", "fuzz"),
         "streamlib.testing.provider.behaviour": ("Behaviour", "ReceivedRequest"),
         "streamlib.testing.provider.responses": ("echo_response",),
         "streamlib.testing.provider.server": ("running", "serve"),

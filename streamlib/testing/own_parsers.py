@@ -34,13 +34,13 @@ def fed(make: Callable[[], Any]) -> Read:
     return read
 
 
-def _results(given: object) -> Iterable[Any]:
+def _results(output: object) -> Iterable[Any]:
     """What a method gave, as results: an object that is no list and no iterator is one result."""
-    if given is None:
+    if output is None:
         return ()
-    if isinstance(given, (list, tuple, Iterator)):
-        return given
-    return (given,)
+    if isinstance(output, (list, tuple, Iterator)):
+        return output
+    return (output,)
 
 
 def reader_of(parser: Callable[..., Any], name: str | None = None) -> Read:
@@ -98,10 +98,12 @@ def _takes_chunks(parser: Callable[..., Any]) -> bool:
 def comparable(result: Any) -> Any:
     """A result, or its attributes where its class says nothing else: two readings of one body give
     two such objects, which are never equal and whose texts contain addresses."""
-    kind = type(result)
+    kind: Any = type(result)
     if kind.__repr__ is not object.__repr__:
         return result
-    names = getattr(result, "__dict__", None) or getattr(kind, "__slots__", ())
+    names: Iterable[str] = getattr(result, "__dict__", ())
+    if not names:
+        names = getattr(kind, "__slots__", ())
     return kind.__qualname__, {name: getattr(result, name, None) for name in names}
 
 
@@ -121,10 +123,10 @@ def load(name: str) -> Callable[..., Any]:
     module, colon, attributes = name.partition(":")
     if not colon:
         raise ValueError(f"{name!r} is not module:name")
-    found: Any = importlib.import_module(module)
+    loaded: Any = importlib.import_module(module)
     for part in attributes.split("."):  # a nested class has dots
-        found = getattr(found, part)
-    if not callable(found):
-        raise ValueError(f"{name} is a {type(found).__name__}: {SHAPE}")  # noqa: TRY004  # as above
-    loaded: Callable[..., Any] = found
-    return loaded
+        loaded = getattr(loaded, part)
+    if not callable(loaded):
+        raise ValueError(f"{name} is a {type(loaded).__name__}: {SHAPE}")  # noqa: TRY004
+    parser: Callable[..., Any] = loaded
+    return parser

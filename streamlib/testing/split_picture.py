@@ -33,7 +33,7 @@ STYLE: Final = (
 )
 
 
-class Outcome(NamedTuple):
+class ParserOutput(NamedTuple):
     """What a parser made of a body.
 
     Attributes:
@@ -53,36 +53,36 @@ def draw(parser: Callable[..., Any] | FuzzTarget, finding: FuzzFinding) -> str:
         finding: what was found in it.
     """
     target = parser if isinstance(parser, FuzzTarget) else target_of(parser)
-    whole, split = outcomes(target, finding)
+    unsplit, split = readings(target, finding)
     parts = [text(_title(finding), LEFT, 24, "heading", room=WIDTH - 2 * LEFT)]
     top = _draw_bytes(parts, finding, 44)
-    top = _draw_results(parts, "In one chunk", whole, top + 12)
+    top = _draw_results(parts, "In one chunk", unsplit, top + 12)
     if finding.offsets:
         heading = f"In {len(finding.chunks)} chunks"
         top = _draw_results(parts, heading, split, top + 12, is_wrong=True)
-    return picture(words_of(finding, whole, split), top + 8, parts, STYLE)
+    return picture(describe(finding, unsplit, split), top + 8, parts, STYLE)
 
 
-def outcomes(target: FuzzTarget, finding: FuzzFinding) -> tuple[Outcome, Outcome]:
+def readings(target: FuzzTarget, finding: FuzzFinding) -> tuple[ParserOutput, ParserOutput]:
     """What the body of a finding gives whole, and as it was split."""
-    whole = _results(target, [finding.body])
+    unsplit = _results(target, [finding.body])
     split = _results(target, finding.chunks)
     differs = 0
-    while whole[differs : differs + 1] == split[differs : differs + 1]:
-        if differs >= len(whole):  # equal: it fails in the same way, however it is split
-            return Outcome(whole, None), Outcome(split, None)
+    while unsplit[differs : differs + 1] == split[differs : differs + 1]:
+        if differs >= len(unsplit):  # equal: it fails in the same way, however it is split
+            return ParserOutput(unsplit, None), ParserOutput(split, None)
         differs += 1
-    return Outcome(whole, differs), Outcome(split, differs)
+    return ParserOutput(unsplit, differs), ParserOutput(split, differs)
 
 
-def words_of(finding: FuzzFinding, whole: Outcome, split: Outcome) -> str:
+def describe(finding: FuzzFinding, unsplit: ParserOutput, split: ParserOutput) -> str:
     """What the picture shows, for those who do not see it."""
-    told = [f"{_title(finding)}: {finding.body[:100]!r}."]
-    told.append(f"In one chunk: {', '.join(whole.results[:MOST_RESULTS]) or 'nothing'}.")
+    sentences = [f"{_title(finding)}: {finding.body[:100]!r}."]
+    sentences.append(f"In one chunk: {', '.join(unsplit.results[:MOST_RESULTS]) or 'nothing'}.")
     if finding.offsets:
-        places = ", ".join(str(offset) for offset in finding.offsets[:8])
-        told.append(f"Cut after byte {places}: {', '.join(split.results[:MOST_RESULTS])}.")
-    return " ".join(told)
+        after = ", ".join(str(offset) for offset in finding.offsets[:8])
+        sentences.append(f"Cut after byte {after}: {', '.join(split.results[:MOST_RESULTS])}.")
+    return " ".join(sentences)
 
 
 def _title(finding: FuzzFinding) -> str:
@@ -113,10 +113,10 @@ def _draw_bytes(parts: list[str], finding: FuzzFinding, top: float) -> float:
         parts.append(text(f"after {start:,} bytes", LEFT, top + 6, "soft"))
         top += 12
     chunk = sum(offset <= start for offset in cuts)
-    for place, byte in enumerate(shown):
-        offset = start + place
-        x = LEFT + place % PER_ROW * (CELL + 1)
-        y = top + 14 + place // PER_ROW * ROW
+    for position, byte in enumerate(shown):
+        offset = start + position
+        x = LEFT + position % PER_ROW * (CELL + 1)
+        y = top + 14 + position // PER_ROW * ROW
         if offset in cuts and offset > start:
             chunk += 1
         kind = "cell odd" if chunk % 2 else "cell"
@@ -124,7 +124,7 @@ def _draw_bytes(parts: list[str], finding: FuzzFinding, top: float) -> float:
         parts.append(text(_name(byte), x + CELL / 2, y + 16, "code", "middle"))
     for offset in sorted(cuts):
         if start <= offset <= start + len(shown):
-            parts += _cut(offset - start, offset, top)
+            parts += _split_mark(offset - start, offset, top)
     rows = -(-len(shown) // PER_ROW)
     top += max(1, rows) * ROW
     left = len(finding.body) - start - len(shown)
@@ -134,9 +134,9 @@ def _draw_bytes(parts: list[str], finding: FuzzFinding, top: float) -> float:
     return top
 
 
-def _cut(place: int, offset: int, top: float) -> list[str]:
+def _split_mark(position: int, offset: int, top: float) -> list[str]:
     """The line between two bytes, and how many are before it."""
-    row, column = divmod(place, PER_ROW)
+    row, column = divmod(position, PER_ROW)
     if column == 0 and row:  # behind the last byte of the row above
         row, column = row - 1, PER_ROW
     x = LEFT + column * (CELL + 1) - 0.5
@@ -159,24 +159,24 @@ def _name(byte: int) -> str:
 
 
 def _draw_results(
-    parts: list[str], heading: str, outcome: Outcome, top: float, *, is_wrong: bool = False
+    parts: list[str], heading: str, output: ParserOutput, top: float, *, is_wrong: bool = False
 ) -> float:
     """Draws what came out, around the first difference; returns where it ends."""
     parts.append(text(heading, LEFT, top + 10, "soft"))
     first = 0
-    if outcome.differs is not None:
-        first = max(0, outcome.differs - MOST_RESULTS + 2)
-    shown = outcome.results[first : first + MOST_RESULTS]
+    if output.differs is not None:
+        first = max(0, output.differs - MOST_RESULTS + 2)
+    shown = output.results[first : first + MOST_RESULTS]
     if first:
         parts.append(text(f"after {first} results", WIDTH - LEFT, top + 10, "soft", "end"))
     top += LINE
-    is_missing = outcome.differs == len(outcome.results)
+    is_missing = output.differs == len(output.results)
     if is_missing:
-        shown.append("nothing" if not outcome.results else "nothing more")
+        shown.append("nothing" if not output.results else "nothing more")
     for number_of, result in enumerate(shown, first):
         kind = "code"
         mark = "→"
-        if is_wrong and number_of == outcome.differs:
+        if is_wrong and number_of == output.differs:
             kind, mark = "code wrong", "≠"
         # A letter of the code font is wider.
         parts.append(text(f"{mark} {result}", LEFT, top + 9, kind, room=(WIDTH - 2 * LEFT) * 0.9))

@@ -23,40 +23,42 @@ NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 """Characters that no XML may contain, not even escaped: bodies and errors of others have them."""
 
 
-def frame(words: str, width: int, height: int, style: str, body: str, name: str = "t") -> str:
+def frame(description: str, width: int, height: int, style: str, body: str, name: str = "t") -> str:
     """A picture.
 
     Args:
-        words: what it shows, for those who do not see it.
+        description: what it shows, for those who do not see it.
         width: pixels.
         height: pixels.
         style: its CSS.
         body: its elements.
-        name: id of its words, which differs where several pictures are on a page.
+        name: id of its description, which differs where several pictures are on a page.
     """
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
         f' height="{height}" role="img" aria-labelledby="{name}">\n'
-        f'<title id="{name}">{escaped(words)}</title>\n<style>\n{style}</style>\n'
+        f'<title id="{name}">{escaped(description)}</title>\n<style>\n{style}</style>\n'
         f"{body}\n</svg>\n"
     )
 
 
-def picture(words: str, height: float, parts: list[str], style: str = "", name: str = "t") -> str:
+def picture(
+    description: str, height: float, parts: list[str], style: str = "", name: str = "t"
+) -> str:
     """A picture in the colours of the inspector's page."""
     # White for programs that know no CSS variables.
     back = '<rect class="backing" width="100%" height="100%" rx="8" fill="#fff"/>'
     body = "\n".join([back, *parts])
-    return frame(words, WIDTH, round(height), f"{drawing_style()}{style}\n", body, name)
+    return frame(description, WIDTH, round(height), f"{drawing_style()}{style}\n", body, name)
 
 
 def text(
-    words: str, x: float, y: float, kind: str = "", anchor: str = "start", room: float = WIDTH
+    label: str, x: float, y: float, kind: str = "", anchor: str = "start", room: float = WIDTH
 ) -> str:
     """A line of text.
 
     Args:
-        words: the text; what does not fit is cut.
+        label: the text; what does not fit is cut.
         x: where its anchor is.
         y: its baseline.
         kind: its class.
@@ -68,20 +70,20 @@ def text(
         attributes = f'class="{kind}" {attributes}'
     if anchor != "start":
         attributes += f' text-anchor="{anchor}"'
-    return f"<text {attributes}>{escaped(fitted(words, room))}</text>"
+    return f"<text {attributes}>{escaped(fitted(label, room))}</text>"
 
 
-def fitted(words: str, room: float) -> str:
+def fitted(label: str, room: float) -> str:
     """The beginning of a text that fits into so many pixels."""
     most = int(room / LETTER)
-    if len(words) <= most:
-        return words
-    return f"{words[: most - 1]}…"
+    if len(label) <= most:
+        return label
+    return f"{label[: most - 1]}…"
 
 
-def escaped(words: str) -> str:
+def escaped(label: str) -> str:
     """A text as content of an element."""
-    return escape(NOT_XML.sub("\ufffd", words))
+    return escape(NOT_XML.sub("\ufffd", label))
 
 
 def number(value: float) -> str:

@@ -21,7 +21,7 @@ from benchmarks.sdks import PEERS
 from benchmarks.socket_run import Spent, Streams
 from streamlib.cli.bench import Bar
 from streamlib.testing.bench import bodies, corpus
-from streamlib.testing.bench.records import Figure, Result, figure
+from streamlib.testing.bench.records import BenchRun, Figure, figure
 from streamlib.testing.bench.responses import short
 from streamlib.testing.bench.workloads import EVENT, FAST, chunked
 from streamlib_parsers import WIRE_APIS
@@ -170,8 +170,8 @@ def test_reader_with_less_or_other_text_does_not_read_the_same() -> None:
 # --- what was measured ---
 
 
-def result_of(*figures: Figure) -> Result:
-    return Result("python -m x", "2026-01-01", {}, {}, figures)
+def result_of(*figures: Figure) -> BenchRun:
+    return BenchRun("python -m x", "2026-01-01", {}, {}, figures)
 
 
 def test_result_is_read_as_it_was_saved(tmp_path: Path) -> None:

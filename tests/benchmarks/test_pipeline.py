@@ -12,7 +12,7 @@ from benchmarks.commands import Options
 from benchmarks.pipeline import NEW, NODE, OLD, WORKLOADS, combinations, measure_once, tokens
 from benchmarks.pipeline_jobs import CONTESTANTS, Joined, Replaced
 from benchmarks.pipeline_pages import alone, jobs, stages
-from streamlib.testing.bench.records import Figure, Result, figure
+from streamlib.testing.bench.records import BenchRun, Figure, figure
 
 OTHERS = [name for name in CONTESTANTS if CONTESTANTS[name].distribution]
 
@@ -80,7 +80,7 @@ def test_who_is_absent_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def result_of(*figures: Figure) -> dict[str, Any]:
-    return {"pipeline": Result("", "", {}, {}, figures)}
+    return {"pipeline": BenchRun("", "", {}, {}, figures)}
 
 
 def event(workload: str, name: str, microseconds: float) -> Figure:

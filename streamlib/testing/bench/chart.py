@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from streamlib.inspection.page import drawing_style, patterns
-from streamlib.testing.bench.records import OURS, Figure, Result, shown
+from streamlib.testing.bench.records import OURS, BenchRun, Figure, shown
 from streamlib.testing.svg import LEFT, WIDTH, number, picture, text
 
 ROW: Final = 36
@@ -51,17 +51,17 @@ class Panel(NamedTuple):
     """A part of a drawing, which can stand alone.
 
     Attributes:
-        words: what it shows, for those who do not see it.
+        description: what it shows, for those who do not see it.
         height: pixels.
         parts: its elements.
     """
 
-    words: str
+    description: str
     height: float
     parts: list[str]
 
 
-def draw(path: Path, title: str, figures: Sequence[Figure], result: Result) -> None:
+def draw(path: Path, title: str, figures: Sequence[Figure], result: BenchRun) -> None:
     """Writes a chart: HTML if the name ends so, else SVG."""
     if path.suffix in (".html", ".htm"):
         chart = page(title, figures, result)
@@ -70,28 +70,28 @@ def draw(path: Path, title: str, figures: Sequence[Figure], result: Result) -> N
     path.write_text(chart, encoding="utf-8")
 
 
-def drawing(title: str, figures: Sequence[Figure], result: Result) -> str:
+def drawing(title: str, figures: Sequence[Figure], result: BenchRun) -> str:
     """All panels below each other, with the origin of the figures, as one SVG."""
     parts = [patterns(), text(title, LEFT, 24, "title", room=WIDTH * 0.8)]
     top = 34.0
-    told: list[str] = [title]
+    sentences: list[str] = [title]
     for panel in panels(figures):
         parts += [f'<g transform="translate(0 {number(top)})">', *panel.parts, "</g>"]
         top += panel.height
-        told.append(panel.words)
+        sentences.append(panel.description)
     for line in (_legend(figures), *result.origin()):
         parts.append(text(line, LEFT, top + 12, "soft", room=WIDTH))
         top += 17
-    return picture(" ".join(told), top + 8, parts, STYLE)
+    return picture(" ".join(sentences), top + 8, parts, STYLE)
 
 
-def page(title: str, figures: Sequence[Figure], result: Result) -> str:
+def page(title: str, figures: Sequence[Figure], result: BenchRun) -> str:
     """The panels beside each other where there is room, and the numbers as a table."""
     drawings: list[str] = []
-    for place, panel in enumerate(panels(figures)):
+    for position, panel in enumerate(panels(figures)):
         parts = [patterns(), *panel.parts]
-        drawings.append(picture(panel.words, panel.height, parts, STYLE, f"panel-{place}"))
-    told = "<br>".join(escape(line) for line in (_legend(figures), *result.origin()))
+        drawings.append(picture(panel.description, panel.height, parts, STYLE, f"panel-{position}"))
+    sentences = "<br>".join(escape(line) for line in (_legend(figures), *result.origin()))
     rows: list[str] = []
     for entry in figures:
         names = (entry.workload, entry.chunks, entry.contestant, entry.measure)
@@ -106,7 +106,7 @@ def page(title: str, figures: Sequence[Figure], result: Result) -> str:
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{escape(title)}</title>\n<style>{drawing_style()}{PAGE_STYLE}</style>\n"
-        f'<h1>{escape(title)}</h1>\n<p class="soft">{told}</p>\n'
+        f'<h1>{escape(title)}</h1>\n<p class="soft">{sentences}</p>\n'
         f'<div class="drawings">\n{"".join(drawings)}</div>\n'
         f'<div class="table"><table>\n{numbers}\n</table></div>\n</html>\n'
     )
@@ -138,15 +138,15 @@ def bars(figures: Sequence[Figure]) -> Panel:
     largest = max((max(entry.best, entry.median) for entry in figures), default=1.0) or 1.0
     contestants = {entry.contestant for entry in figures}
     parts: list[str] = []
-    told: list[str] = []
-    for place, entry in enumerate(figures):
+    sentences: list[str] = []
+    for position, entry in enumerate(figures):
         label = f"{entry.workload}, {entry.chunks}"
         if len(contestants) > 1:
             label += f": {entry.contestant}"
         value = f"{shown(entry.best)} / {shown(entry.median)} {entry.unit}"
-        told.append(f"{label} {value}.")
-        parts += _bar(entry, label, value, place * ROW, largest)
-    return Panel(" ".join(told), len(figures) * ROW + 8, parts)
+        sentences.append(f"{label} {value}.")
+        parts += _bar(entry, label, value, position * ROW, largest)
+    return Panel(" ".join(sentences), len(figures) * ROW + 8, parts)
 
 
 def _bar(entry: Figure, label: str, value: str, top: float, largest: float) -> list[str]:
@@ -173,18 +173,19 @@ def curve(name: str, figures: Sequence[Figure]) -> Panel:
     sizes = list(dict.fromkeys(entry.chunks for entry in figures))
     highest = _rounded_up(max(entry.spread[1] for entry in figures))
     parts = [text(name, LEFT, 14, "heading", room=WIDTH - 2 * LEFT - 40), *_axes(sizes, highest)]
-    told = [f"{name}, MB/s by size of the chunks."]
+    sentences = [f"{name}, MB/s by size of the chunks."]
     readers = list(dict.fromkeys(entry.contestant for entry in figures))
-    for place, reader in enumerate(readers):
+    for position, reader in enumerate(readers):
         own = [entry for entry in figures if entry.contestant == reader]
-        parts += _line(own, place, [_x(sizes.index(entry.chunks), sizes) for entry in own], highest)
+        xs = [_x(sizes.index(entry.chunks), sizes) for entry in own]
+        parts += _line(own, position, xs, highest)
         values = [f"{entry.chunks} {shown(entry.median)}" for entry in own]
-        told.append(f"{reader}: {', '.join(values)}.")
-    return Panel(" ".join(told), PLOT_HEIGHT + 18 * len(readers), parts)
+        sentences.append(f"{reader}: {', '.join(values)}.")
+    return Panel(" ".join(sentences), PLOT_HEIGHT + 18 * len(readers), parts)
 
 
-def _x(place: int, sizes: Sequence[str]) -> float:
-    return PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * place / max(1, len(sizes) - 1)
+def _x(position: int, sizes: Sequence[str]) -> float:
+    return PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * position / max(1, len(sizes) - 1)
 
 
 def _y(value: float, highest: float) -> float:
@@ -205,29 +206,29 @@ def _axes(sizes: Sequence[str], highest: float) -> Iterator[str]:
         yield f'<path class="grid" d="M{PLOT_LEFT} {number(y)}H{PLOT_RIGHT}"/>'
         yield text(f"{share * highest:.4g}", PLOT_LEFT - 6, y + 4, "soft", "end")
     yield text("MB/s", PLOT_RIGHT, 14, "soft", "end")
-    for place, size in enumerate(sizes):
+    for position, size in enumerate(sizes):
         label = size.replace(" KiB", "K").replace(" B", "")
-        yield text(label, _x(place, sizes), PLOT_BOTTOM + 17, "soft", "middle")
+        yield text(label, _x(position, sizes), PLOT_BOTTOM + 17, "soft", "middle")
     yield text("bytes in a chunk", PLOT_RIGHT, PLOT_BOTTOM + 33, "soft", "end")
 
 
 def _line(
-    figures: Sequence[Figure], place: int, places: Sequence[float], highest: float
+    figures: Sequence[Figure], position: int, xs: Sequence[float], highest: float
 ) -> Iterator[str]:
     """A reader's line, the band of its rounds, and its name below the drawing."""
     kind, dash = OURS_CLASS, ""
-    if place:
-        kind = PEER_CLASSES[place % len(PEER_CLASSES)]
-        dash = f' stroke-dasharray="{DASHES[place % len(DASHES)]}"'
+    if position:
+        kind = PEER_CLASSES[position % len(PEER_CLASSES)]
+        dash = f' stroke-dasharray="{DASHES[position % len(DASHES)]}"'
     medians: list[str] = []
     upper: list[str] = []
     lower: list[str] = []
-    for x, entry in zip(places, figures, strict=True):
+    for x, entry in zip(xs, figures, strict=True):
         low, high = entry.spread
         medians.append(f"{number(x)} {number(_y(entry.median, highest))}")
         upper.append(f"{number(x)} {number(_y(high, highest))}")
         lower.append(f"{number(x)} {number(_y(low, highest))}")
-    y = PLOT_HEIGHT + 18 * place + 4
+    y = PLOT_HEIGHT + 18 * position + 4
     yield f'<g class="{kind}">'
     yield f'<path class="band" d="M{"L".join([*upper, *reversed(lower)])}Z"/>'
     yield f'<path class="line" d="M{"L".join(medians)}"{dash}/>'

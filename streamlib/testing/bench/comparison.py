@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from streamlib.testing.bench.records import Figure, Result, aligned, shown
+from streamlib.testing.bench.records import BenchRun, Figure, aligned, shown
 
 NOTICEABLE: Final = 1.1
 """Times as long: two runs of the same code differed by less, even with four programs a core. What
@@ -82,12 +82,12 @@ def _factor(figure: Figure, a: float, b: float) -> float:
 
 def _middle_half(figure: Figure) -> tuple[float, float]:
     if len(figure.rounds) < 2:
-        return figure.rounds[0], figure.rounds[0]
+        return figure.median, figure.median
     low, _, high = statistics.quantiles(figure.rounds, n=4, method="inclusive")
     return low, high
 
 
-def compare(a: Result, b: Result) -> tuple[list[Comparison], list[str]]:
+def compare(a: BenchRun, b: BenchRun) -> tuple[list[Comparison], list[str]]:
     """The times and rates that both have, and names of what only one has."""
     ours, theirs = _compared(a), _compared(b)
     both = [Comparison(ours[key], theirs[key]) for key in ours if key in theirs]
@@ -96,28 +96,28 @@ def compare(a: Result, b: Result) -> tuple[list[Comparison], list[str]]:
     return both, alone
 
 
-def _compared(result: Result) -> dict[tuple[str, ...], Figure]:
+def _compared(result: BenchRun) -> dict[tuple[str, ...], Figure]:
     """Name of a row and its quantity -> figure: times, and rates of what has no time."""
-    found: dict[tuple[str, ...], Figure] = {}
+    rows: dict[tuple[str, ...], Figure] = {}
     timed = {_row(entry) for entry in result.figures if entry.unit in TIMES}
     for entry in result.figures:
         if entry.unit in TIMES or (entry.is_rate and _row(entry) not in timed):
-            found[(*_row(entry), f"{entry.measure} ({entry.unit})")] = entry
-    return found
+            rows[(*_row(entry), f"{entry.measure} ({entry.unit})")] = entry
+    return rows
 
 
 def _row(figure: Figure) -> tuple[str, str, str]:
     return figure.workload, figure.chunks, figure.contestant
 
 
-def differences(a: Result, b: Result) -> list[str]:
+def differences(a: BenchRun, b: BenchRun) -> list[str]:
     """What is not the same of the two machines, so that not only the code is compared."""
-    told: list[str] = []
+    lines: list[str] = []
     for name in MATTERS:
         before, after = a.machine.get(name, "unknown"), b.machine.get(name, "unknown")
         if before != after:
-            told.append(f"{name}: A {before}, B {after}")
-    return told
+            lines.append(f"{name}: A {before}, B {after}")
+    return lines
 
 
 def table(comparisons: Sequence[Comparison]) -> str:

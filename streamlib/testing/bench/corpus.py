@@ -212,6 +212,8 @@ def measure(
             spent[size].append([[seconds(case) for case in each] for each in cases[size]])
     gc.unfreeze()
     figures: list[Figure] = []
+    contestants = [OURS]
+    contestants += own or {}
     number_of = {id(stream): number for number, stream in enumerate(streams)}
     for name, members in groups(streams).items():
         numbers = [number_of[id(stream)] for stream in members]
@@ -219,10 +221,10 @@ def measure(
             key = ("corpus", name, chunking(size))
             figures += _of_streams(key, members)
             first: Figure | None = None
-            for place, contestant in enumerate([OURS, *(own or {})]):
+            for position, contestant in enumerate(contestants):
                 totals: list[float] = []
                 for times in spent[size]:
-                    totals.append(sum(times[number][place] for number in numbers))
+                    totals.append(sum(times[number][position] for number in numbers))
                 made = _of_reader((*key, contestant), members, totals)
                 figures += made
                 if first is None:

@@ -162,12 +162,12 @@ def check_readers(cases: Sequence[Case], warn: Progress) -> None:
     Raises:
         ValueError: a parser raises an error.
     """
-    told: set[tuple[str, str]] = set()
+    warned: set[tuple[str, str]] = set()
     for case in cases:
-        if case.contestant == OURS or (case.contestant, case.name) in told:
+        if case.contestant == OURS or (case.contestant, case.name) in warned:
             continue
         try:
-            whole = [comparable(result) for result in case.read([b"".join(case.chunks)])]
+            unsplit = [comparable(result) for result in case.read([b"".join(case.chunks)])]
             split = [comparable(result) for result in case.read(case.chunks)]
         except Exception as error:
             raise ValueError(
@@ -175,8 +175,8 @@ def check_readers(cases: Sequence[Case], warn: Progress) -> None:
                 f"{type(error).__name__}: {error} (streamlib fuzz {case.contestant} "
                 "finds the smallest such body)"
             ) from error
-        if difference(whole, split) is not None:
-            told.add((case.contestant, case.name))
+        if difference(unsplit, split) is not None:
+            warned.add((case.contestant, case.name))
             warn(
                 f"!! {case.contestant} reads {case.name} otherwise in chunks of {case.chunking} "
                 f"than whole, and its speed there says nothing: streamlib fuzz {case.contestant} "

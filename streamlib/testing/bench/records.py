@@ -87,7 +87,7 @@ def ratio(peer: Figure, ours: Figure, name: str = "ratio") -> Figure:
     return figure(peer.bench, peer.workload, peer.chunks, peer.contestant, name, "x", rounds)
 
 
-class Result(Struct, frozen=True):
+class BenchRun(Struct, frozen=True):
     """One run of one benchmark.
 
     Attributes:
@@ -108,11 +108,11 @@ class Result(Struct, frozen=True):
 
     def find(self, **wanted: str) -> list[Figure]:
         """The figures whose attributes have these values."""
-        found: list[Figure] = []
+        matching: list[Figure] = []
         for entry in self.figures:
             if all(getattr(entry, name) == value for name, value in wanted.items()):
-                found.append(entry)
-        return found
+                matching.append(entry)
+        return matching
 
     def origin(self) -> list[str]:
         """When, with what and where it was measured, in short lines."""
@@ -131,7 +131,7 @@ def make_result(
     load: str,
     versions: Mapping[str, str] | None = None,
     absent: Iterable[str] = (),
-) -> Result:
+) -> BenchRun:
     """The result of this process, with the machine and the time.
 
     Args:
@@ -151,7 +151,7 @@ def make_result(
         "load": f"{load} before, {load_of_machine()} after",
     }
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Result(command, date, about, dict(versions or {}), tuple(figures), tuple(absent))
+    return BenchRun(command, date, about, dict(versions or {}), tuple(figures), tuple(absent))
 
 
 def load_of_machine() -> str:
@@ -174,7 +174,7 @@ def _cpu() -> str:
     return platform.machine()
 
 
-def as_json(result: Result) -> str:
+def as_json(result: BenchRun) -> str:
     """The contents of a file of a result: a line for each figure, because it is read in diffs."""
     document = msgspec.to_builtins(result)
     lines = [msgspec.json.encode(entry).decode() for entry in document.pop("figures")]
@@ -183,7 +183,7 @@ def as_json(result: Result) -> str:
     return f'{head},\n "figures": [\n  {body}\n ]\n}}\n'
 
 
-def read(path: Path) -> Result:
+def read(path: Path) -> BenchRun:
     """The result that a file holds.
 
     Raises:
@@ -191,7 +191,7 @@ def read(path: Path) -> Result:
         ValueError: it holds something else.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Result)
+        return msgspec.json.decode(path.read_bytes(), type=BenchRun)
     except msgspec.MsgspecError as error:
         raise ValueError(f"{path}: not written by `streamlib bench --json`: {error}") from None
 

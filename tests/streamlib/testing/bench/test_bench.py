@@ -80,7 +80,7 @@ def test_table_has_the_best_round_and_the_median() -> None:
     assert peer == ["chat", "16", "KiB", "openai", "120", "60.0"]
 
 
-def test_result_says_when_where_and_with_what() -> None:
+def test_run_names_its_time_machine_and_build() -> None:
     measured = Figure("feed", "chat", "16 KiB", OURS, "time", "ns", (1, 2))
     made = make_result("x", [measured], "0.1, 0.2")
     date, load, build, cores = made.origin()

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from streamlib.testing.bench import chart
-from streamlib.testing.bench.records import OURS, Figure, Result
+from streamlib.testing.bench.records import OURS, BenchRun, Figure
 from streamlib.testing.svg import WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,7 +21,7 @@ MACHINE = {
     "cores": "2",
     "load": "0.5, 0.6 before, 0.7, 0.8 after",
 }
-RESULT = Result("x", "2026-01-02 03:04 UTC", MACHINE, {}, ())
+RESULT = BenchRun("x", "2026-01-02 03:04 UTC", MACHINE, {}, ())
 ORIGIN = ("2026-01-02", "1.2.3", "compiled", "3.11.7", "A <fast> one", "0.7, 0.8 after")
 
 
@@ -50,13 +50,13 @@ def words(drawn: str) -> list[str]:
 
 
 @figures
-def test_drawing_says_when_where_and_with_what(figures: list[Figure]) -> None:
+def test_drawing_names_time_machine_and_build(figures: list[Figure]) -> None:
     drawn = " ".join(words(chart.drawing("speed", figures, RESULT)))
     assert [told for told in ORIGIN if told not in drawn] == []
 
 
 @figures
-def test_drawing_fits_a_telephone_and_needs_nothing_else(figures: list[Figure]) -> None:
+def test_drawing_fits_a_phone_and_needs_nothing_else(figures: list[Figure]) -> None:
     drawn = chart.drawing("speed " * 30, figures, RESULT)
     picture = ET.fromstring(drawn)
     assert picture.get("width") == str(WIDTH)
@@ -87,7 +87,7 @@ def points(path: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", path)]
 
 
-def test_curve_has_a_line_of_medians_and_a_band_for_each() -> None:
+def test_curve_has_a_line_of_medians_and_a_band() -> None:
     picture = ET.fromstring(chart.drawing("speed", CURVE, RESULT))
     bands = [path for path in picture.iter(f"{SVG}path") if path.get("class") == "band"]
     lines = [path for path in picture.iter(f"{SVG}path") if path.get("class") == "line"]
@@ -127,7 +127,7 @@ def test_page_has_the_drawing_and_the_numbers(figures: list[Figure], tmp_path: P
     assert not re.search(r"<script|<img|href|@import|@font-face", page)
 
 
-def test_chart_is_an_svg_unless_its_name_says_html(tmp_path: Path) -> None:
+def test_chart_is_an_svg_unless_its_name_ends_in_html(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
     chart.draw(path, "speed", CURVE, RESULT)
     assert ET.parse(path).getroot().tag == f"{SVG}svg"

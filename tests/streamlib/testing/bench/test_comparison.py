@@ -19,7 +19,7 @@ from streamlib.testing.bench.comparison import (
     compare,
     differences,
 )
-from streamlib.testing.bench.records import OURS, Figure, Result, as_json
+from streamlib.testing.bench.records import OURS, BenchRun, Figure, as_json
 
 STEADY = (100.0, 101.0, 102.0, 101.5, 100.5)
 
@@ -32,9 +32,9 @@ def rate_of(rounds: Sequence[float], workload: str = "chat") -> Figure:
     return Figure("curve", workload, "16 KiB", OURS, "bytes", "MB/s", tuple(rounds))
 
 
-def result_of(*figures: Figure, **machine: str) -> Result:
+def result_of(*figures: Figure, **machine: str) -> BenchRun:
     about = {"streamlib": "1", "build": "pure Python", "python": "3.11", "cpu": "x", "cores": "2"}
-    return Result("x", "2026-01-01", {**about, "load": "1", **machine}, {}, figures)
+    return BenchRun("x", "2026-01-01", {**about, "load": "1", **machine}, {}, figures)
 
 
 def times(factor: float) -> tuple[float, ...]:

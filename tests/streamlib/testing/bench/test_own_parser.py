@@ -81,7 +81,7 @@ def test_body_of_no_known_wire_is_read_by_ones_own_alone(mine: str) -> None:
     assert {entry.unit for entry in figures} == {"µs/body", "MB/s", "µs", "KB"}
 
 
-def test_body_that_streamlib_cannot_read_says_so(
+def test_body_that_streamlib_cannot_read_is_named(
     mine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("cut.sse").write_bytes(CAPTURE.read_bytes()[:-200])
@@ -112,7 +112,7 @@ def test_parser_that_drops_bytes_at_a_cut_is_not_called_fast(
     ],
     ids=["raises", "no name", "no module", "no colon", "no body", "stages", "curve and chunk"],
 )
-def test_command_says_what_is_wrong_with_a_parser(
+def test_command_names_what_is_wrong_with_a_parser(
     mine: str,
     arguments: list[str],
     code: int,
