@@ -362,7 +362,10 @@ def _bodies_of_files(arguments: argparse.Namespace, own: Mapping[str, Read]) -> 
         return [corpus.of_capture(capture) for capture in _captures(arguments)]
     bodies: list[Body] = []
     for name in arguments.files:
-        for recording in corpus.recordings_in(read_bytes(name)):
+        recordings, problem = corpus.recordings_in(read_bytes(name))
+        if problem is not None:
+            raise CommandError(f"{name}: {problem}")
+        for recording in recordings:
             wire = arguments.wire_api or recording.wire_api or likely_wire(recording.body)
             bodies.append(_body_for_own(name, wire, recording, own))
     return bodies

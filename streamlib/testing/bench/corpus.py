@@ -119,14 +119,14 @@ def load(files: Iterable[Path], wire_api: str | None = None) -> tuple[list[Strea
 def _recordings(path: Path) -> Iterator[Recording]:
     data = path.read_bytes()
     if path.suffix != ".jsonl" or is_recording(data):
-        yield from recordings_in(data)
+        yield from recordings_in(data)[0]
 
 
-def recordings_in(data: bytes) -> list[Recording]:
-    """The complete recordings of a file, or the body that it is."""
+def recordings_in(data: bytes) -> tuple[list[Recording], str | None]:
+    """The complete recordings of a file, or the body that it is; what is wrong with its rest."""
     if is_recording(data):
-        return read(data)[0]
-    return [from_body(data)]
+        return read(data)
+    return [from_body(data)], None
 
 
 def _events(capture: Capture) -> list[bytes] | None:

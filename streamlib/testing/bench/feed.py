@@ -157,31 +157,41 @@ def check_readers(cases: Sequence[Case], warn: Progress) -> None:
 
     Args:
         cases: cases that will be measured.
-        warn: called with what makes a figure worthless.
+        warn: called with what makes a figure worthless, once for each parser and body.
 
     Raises:
         ValueError: a parser raises an error.
     """
     warned: set[tuple[str, str]] = set()
     for case in cases:
-        if case.contestant == OURS or (case.contestant, case.name) in warned:
+        reader = case.contestant
+        if reader == OURS or (reader, case.name) in warned:
             continue
         try:
-            unsplit = [comparable(result) for result in case.read([b"".join(case.chunks)])]
-            split = [comparable(result) for result in case.read(case.chunks)]
+            defect = _defect(case)
         except Exception as error:
             raise ValueError(
-                f"{case.contestant} fails on {case.name} in chunks of {case.chunking}: "
-                f"{type(error).__name__}: {error} (streamlib fuzz {case.contestant} "
-                "finds the smallest such body)"
+                f"{reader} fails on {case.name} in chunks of {case.chunking}: "
+                f"{type(error).__name__}: {error} (streamlib fuzz {reader} finds the smallest "
+                "such body)"
             ) from error
-        if difference(unsplit, split) is not None:
-            warned.add((case.contestant, case.name))
-            warn(
-                f"!! {case.contestant} reads {case.name} otherwise in chunks of {case.chunking} "
-                f"than whole, and its speed there says nothing: streamlib fuzz {case.contestant} "
-                "finds the smallest such body"
-            )
+        if defect is not None:
+            warned.add((reader, case.name))
+            warn(f"!! {reader} {defect}")
+
+
+def _defect(case: Case) -> str | None:
+    """What makes the speed of a case worthless; None if nothing does."""
+    unsplit = [comparable(result) for result in case.read([b"".join(case.chunks)])]
+    if not unsplit:
+        return f"gives nothing for {case.name}, and its speed says nothing"
+    split = [comparable(result) for result in case.read(case.chunks)]
+    if difference(unsplit, split) is None:
+        return None
+    return (
+        f"reads {case.name} otherwise in chunks of {case.chunking} than whole, and its speed there "
+        f"says nothing: streamlib fuzz {case.contestant} finds the smallest such body"
+    )
 
 
 def rounds_of(

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamlib.cli import main
+from streamlib.recording import from_body
+from streamlib.recording.files import dump
 from streamlib.testing.bench import curve, feed
 from streamlib.testing.bench.records import OURS, read
 from streamlib.testing.bench.workloads import WORKLOADS
@@ -30,6 +32,11 @@ class Lines:
 class Drops:
     def feed(self, chunk):
         return [line for line in chunk.split(b"\\n") if line.startswith(b"data: ")]
+
+
+class Silent:
+    def feed(self, chunk):
+        return None
 
 
 class Raises:
@@ -99,10 +106,20 @@ def test_parser_that_drops_bytes_at_a_cut_is_not_called_fast(
     assert f"streamlib fuzz {mine}:Drops" in error
 
 
+def test_parser_that_gives_nothing_is_not_called_fast(
+    mine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench(str(CAPTURE), "--parser", f"{mine}:Silent") == 0
+    error = capsys.readouterr().err
+    # Once for the body, not for each size of its chunks.
+    assert error.count(f"!! {mine}:Silent gives nothing for {CAPTURE}") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["FILE", "--parser", "MINE:Raises"], 1, "fails on FILE in chunks of"),
+        (["cut.jsonl", "--parser", "MINE:Lines"], 1, "cut.jsonl: "),
         (["FILE", "--parser", "MINE:Nothing"], 2, "has no attribute 'Nothing'"),
         (["FILE", "--parser", "no_such_module:x"], 2, "No module named"),
         (["FILE", "--parser", "MINE"], 2, "'MINE' is not module:name"),
@@ -110,7 +127,16 @@ def test_parser_that_drops_bytes_at_a_cut_is_not_called_fast(
         (["--parser", "MINE:Lines", "--pipeline"], 2, "--pipeline takes no --parser"),
         (["FILE", "--curve", "--chunk", "0"], 2, "--curve takes no --chunk"),
     ],
-    ids=["raises", "no name", "no module", "no colon", "no body", "stages", "curve and chunk"],
+    ids=[
+        "raises",
+        "cut recording",
+        "no name",
+        "no module",
+        "no colon",
+        "no body",
+        "stages",
+        "curve and chunk",
+    ],
 )
 def test_command_names_what_is_wrong_with_a_parser(
     mine: str,
@@ -119,6 +145,8 @@ def test_command_names_what_is_wrong_with_a_parser(
     message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    recording = dump(from_body(CAPTURE.read_bytes()))
+    Path("cut.jsonl").write_bytes(recording[: len(recording) // 2])
     given = [word.replace("FILE", str(CAPTURE)).replace("MINE", mine) for word in arguments]
     assert bench(*given) == code
     expected = message.replace("FILE", str(CAPTURE)).replace("MINE", mine)
