@@ -363,12 +363,17 @@ def _strings(value: Any) -> Iterator[str]:
 # --- a parser of the caller's ---
 
 
-def target_of(parser: Callable[..., Any], name: str | None = None) -> FuzzTarget:
+def target_of(
+    parser: Callable[..., Any],
+    name: str | None = None,
+    allowed: tuple[type[Exception], ...] = (),
+) -> FuzzTarget:
     """The target of any parser.
 
     Args:
         parser: a class or a function, as `own_parsers` describes them.
         name: name of the target; None: `module:name`.
+        allowed: errors that it may raise for a body, if it does for every split.
 
     Raises:
         ValueError: it makes no parser: a usage error, not a finding.
@@ -377,7 +382,11 @@ def target_of(parser: Callable[..., Any], name: str | None = None) -> FuzzTarget
     reader = own_parsers.reader_of(parser, name)
 
     def read(chunks: Iterable[bytes]) -> list[Any]:
-        return [own_parsers.comparable(result) for result in reader(chunks)]
+        try:
+            return [own_parsers.comparable(result) for result in reader(chunks)]
+        except allowed as error:
+            # How much came out before depends on the split, even of a parser without a defect.
+            return [f"raised {type(error).__name__}"]
 
     def seed(rng: random.Random) -> bytes:
         tokens = (*TOKENS, *_SSE, *_LINES)

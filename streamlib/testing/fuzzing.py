@@ -219,6 +219,7 @@ def fuzz(
     *,
     seconds: float = 10.0,
     seed: int | None = None,
+    allowed: tuple[type[Exception], ...] = (),
 ) -> FuzzFinding | None:
     """Searches for a body that a parser reads differently when it is split, or on which it fails.
 
@@ -230,6 +231,8 @@ def fuzz(
             SSE and JSON lines.
         seconds: how long to search; making the body small takes up to `SHRINK_SECONDS` more.
         seed: equal seeds try the same bodies; None: others each time.
+        allowed: errors that the parser may raise for a body, if it does for every split; others
+            are failures.
 
     Returns:
         The smallest body found, and where it is split; None if nothing failed.
@@ -237,7 +240,7 @@ def fuzz(
     Raises:
         ValueError: `parser` makes no parser.
     """
-    target = target_of(parser)
+    target = target_of(parser, allowed=allowed)
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 32)
     campaign = Campaign(target, seed, [*bodies])

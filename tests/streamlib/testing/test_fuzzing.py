@@ -222,6 +222,33 @@ def test_results_that_differ_in_an_attribute_are_different() -> None:
     assert finding.invariant == "any partition"
 
 
+class Strict(Complete):
+    """Refuses what is no UTF-8 at its end."""
+
+    def close(self) -> list[Any]:
+        return [body.decode() for body in super().close()]
+
+
+class StrictInChunks(Strict):
+    """Refuses a character that is split, too."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        chunk.decode()
+        return super().feed(chunk)
+
+
+def test_allowed_error_must_be_raised_for_every_split() -> None:
+    accented = ["é\n".encode()]
+    assert fuzz(Strict, [b"\xff"], seconds=0.5, seed=1, allowed=(UnicodeDecodeError,)) is None
+    refused = fuzz(Strict, [b"\xff"], seconds=10, seed=1)
+    assert refused is not None
+    assert refused.invariant == "UnicodeDecodeError"
+    split = fuzz(StrictInChunks, accented, seconds=10, seed=1, allowed=(UnicodeDecodeError,))
+    assert split is not None
+    assert split.invariant == "any partition"
+    assert split.chunks == ["é".encode()[:1], "é".encode()[1:]]
+
+
 @pytest.mark.parametrize("parser", [int, str.upper, print], ids=["int", "method", "print"])
 def test_fuzz_refuses_what_is_no_parser(parser: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match=r"a parser has feed|could not be made"):
