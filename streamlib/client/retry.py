@@ -23,6 +23,8 @@ class RetryPolicy(Struct, frozen=True):
             return at the same moment.
         retry_after_cap: seconds. A provider that names a longer delay is not obeyed: the failure
             and its `retry_after` are reported to the caller.
+        within: seconds of waiting after which a request is not sent again; None: no limit. A server
+            that was silent until its deadline would be waited for as long once more.
     """
 
     retries: int = 2
@@ -30,6 +32,7 @@ class RetryPolicy(Struct, frozen=True):
     cap: float = 8.0
     jitter: float = 0.25
     retry_after_cap: float = 120.0
+    within: float | None = None
 
     def wait(
         self,

@@ -483,6 +483,10 @@ class ResponseStream:
             if type(event) not in RETRY_SAFE_EVENTS:
                 return None
         config = self._config
+        # Not of a connection that is taken up again: there the response goes on.
+        within = config.retry.within
+        if within is not None and self._timer.waited >= within:
+            return None
         return config.retry.wait(
             failure,
             len(self.retried),

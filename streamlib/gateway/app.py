@@ -287,7 +287,7 @@ class Gateway:
             unknown = await state.unknown_ids(identity, ids)
         if unknown:
             message = f"{unknown[0][:80]!r} was not given to this client"
-            raise StreamError(ErrorInfo("not_found", message, code="id"))
+            raise StreamError(ErrorInfo("not_found", message, code="id_not_found"))
 
     def note_refusal(self, scope: Scope, error: ErrorInfo, status: int) -> None:
         """Tells the observers of a request that may not use the gateway.

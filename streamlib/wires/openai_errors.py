@@ -57,13 +57,20 @@ def error_object(error: ErrorInfo) -> JsonObject:
         return detail  # type: ignore[no-any-return]
     body: JsonObject = {
         "type": error_type(error.kind),
-        "code": ERROR_CODES.get(error.kind, "server_error"),
+        "code": _code(error),
         "message": error.message,
         "param": None,
     }
     if error.retry_after is not None:
         body["retry_after"] = error.retry_after
     return body
+
+
+def _code(error: ErrorInfo) -> str:
+    # Not only models are missing: `previous_response_not_found`, for example.
+    if error.kind == "not_found" and error.code is not None and error.code.endswith("_not_found"):
+        return error.code
+    return ERROR_CODES.get(error.kind, "server_error")
 
 
 def error_type(kind: ErrorKind) -> str:

@@ -99,6 +99,7 @@ class LaneStream(ResponseStream):
             cap=policy.cap,
             jitter=policy.jitter,
             retry_after_cap=policy.retry_after_cap,
+            within=policy.within,
             source=source,
         )
         config = msgspec.structs.replace(self._config, source=source, retry=retry)

@@ -16,36 +16,68 @@ import msgspec
 from streamlib.gateway.clients.named_clients import NamedClient
 from streamlib_parsers.response import Response
 
-ID_FIELDS: Final = (
-    "cachedContent",
+_IDS: Final = (
+    "cached_content",
     "container",
     "container_id",
     "conversation",
     "file_id",
     "file_ids",
+    "file_search_store_names",
     "previous_interaction_id",
     "previous_response_id",
     "vector_store_ids",
 )
-"""Fields that hold an id, a list of ids, or an object with an `id`."""
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part.capitalize() for part in others)
+
+
+ID_FIELDS: Final = frozenset([*_IDS, *map(_camel, _IDS)])
+"""Fields that hold an id, a list of ids, or an object with an `id`. Google's services read both
+forms of a name."""
+
+OBJECT_FIELDS: Final = frozenset({"audio", "prompt", "voice"})
+"""Fields that hold an id if they are an object; as a text they are something else."""
 
 REFERENCE: Final = "item_reference"
-"""Type of an input item of Responses that is the id of a stored one."""
+"""Type of an input item of Responses that is the id of a stored one; it may be left out."""
 
-NOT_IDS: Final = frozenset({"input_schema", "metadata", "parameters", "schema"})
-"""Fields with the caller's own names in them."""
-
-# An escape may hide the name of a field.
-_MAY_HAVE_IDS: Final = re.compile(
-    b"|".join([rb"\\u", REFERENCE.encode(), *[name.encode() for name in ID_FIELDS]])
+NOT_IDS: Final = frozenset(
+    {"args", "arguments", "input_schema", "metadata", "parameters", "response", "schema"}
 )
+"""Fields with the caller's own names in them: schemas, arguments of calls, their outputs."""
+
+_STORED_FILE: Final = re.compile(
+    r"(?:gs|s3)://|https?://generativelanguage\.googleapis\.com/|files/", re.IGNORECASE
+)
+"""How the address of a file begins that a provider reads with the gateway's key; it reads any other
+address as anybody may."""
+
+_TEXTS: Final = "|".join(
+    [
+        r"\\u",  # an escape may hide the name of a field
+        REFERENCE,
+        *[name.replace("_", "_?") for name in _IDS],
+        r"\b(?:gs|s3):",
+        "generativelanguage",
+        '"files',
+        rf'"(?:{"|".join(OBJECT_FIELDS)})"\s*:\s*{{',
+        r'{\s*(?:"type"\s*:\s*null\s*,\s*)?"id"\s*:\s*"[^"]*"\s*[,}]',
+    ]
+)
+_MAY_HAVE_IDS: Final = re.compile(_TEXTS.encode(), re.IGNORECASE)
+"""What a body has that names an id; others are not decoded for it."""
 
 
 def named_ids(body: bytes, client: NamedClient) -> list[str]:
     """The ids in the body of a request that its client must have got itself, each once."""
     if _MAY_HAVE_IDS.search(body) is None:
         return []
-    ids = dict.fromkeys(_ids_in(msgspec.json.decode(body)))
+    request = msgspec.json.decode(body)
+    ids = dict.fromkeys([*_bare_references(request), *_ids_in(request)])
     return [stored_id for stored_id in ids if not client.may_name(stored_id)]
 
 
@@ -57,18 +89,37 @@ def brought_ids(response: Response) -> list[str]:
     return [stored_id for stored_id in dict.fromkeys(ids) if stored_id]
 
 
-def _ids_in(value: Any) -> Iterator[str]:
+def _bare_references(request: Any) -> Iterator[str]:
+    """The ids of input items of Responses that have nothing else."""
+    items = request.get("input") if isinstance(request, dict) else None
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and item.get("type") is None and item.keys() <= {"id", "type"}:
+            yield from _texts_of(item.get("id"))
+
+
+def _ids_in(value: Any, *, is_block: bool = False) -> Iterator[str]:
+    """The ids in a value.
+
+    Args:
+        value: any JSON value.
+        is_block: whether it is an element of a list, as a block of content is.
+    """
     if isinstance(value, list | tuple):
         for element in value:
-            yield from _ids_in(element)
+            yield from _ids_in(element, is_block=True)
     if not isinstance(value, dict):
         return
     if value.get("type") == REFERENCE:
         yield from _texts_of(value.get("id"))
+    is_call = is_block and str(value.get("type")).endswith("tool_use")
     for name, inner in value.items():
-        if name in ID_FIELDS:
+        if name in ID_FIELDS or (name in OBJECT_FIELDS and isinstance(inner, dict)):
             yield from _texts_of(inner)
-        if name not in NOT_IDS:
+        elif isinstance(inner, str) and name.lower().endswith(("uri", "url")):
+            if _STORED_FILE.match(inner):
+                yield inner
+        # The input of a call of Messages is its arguments.
+        if name not in NOT_IDS and not (is_call and name == "input"):
             yield from _ids_in(inner)
 
 

@@ -28,8 +28,8 @@ from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.stream_error import StreamError
 
 COOLDOWN_FAILURES: Final = 3
-"""Failures in a row after which a target cools down. Other proxies count 5 single requests; each
-failure here was already attempted up to three times."""
+"""Failures in a row after which a target cools down. Other proxies count 5 single requests; the
+only target of a route was already asked up to three times for each."""
 
 COOLDOWN_SECONDS: Final = 30.0
 """Length of the first cooldown in seconds; other proxies have the same default."""

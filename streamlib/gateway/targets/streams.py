@@ -49,9 +49,10 @@ FORGETFUL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 the extension ``reasoning_details``, and Gemini CLI resumes sessions without signatures."""
 
 
-RETRY: Final = RetryPolicy(retry_after_cap=2.0)
+RETRY: Final = RetryPolicy(retry_after_cap=2.0, within=60.0)
 """How the only target is asked again. A longer `retry-after` is for the client, whose SDK obeys it:
-while the gateway waits, the client does not know why."""
+while the gateway waits, the client does not know why. One that was silent for its 15 minutes is not
+asked again: its client would wait for three times as long."""
 
 
 class Services(Struct, frozen=True, kw_only=True, eq=False):

@@ -180,6 +180,17 @@ async def test_failure_before_any_event_is_retried_under_status_200() -> None:
     assert all(response.closed for response in transport.responses)
 
 
+@pytest.mark.parametrize(("within", "requests"), [(None, 2), (40, 2), (20, 1)])
+async def test_request_is_not_sent_again_after_its_time(
+    within: float | None, requests: int
+) -> None:
+    transport = MemoryTransport([30.0, OVERLOADED], [MESSAGE])
+    retry = RetryPolicy(within=within)
+    async with make_client(URL, transport, retry=retry, errors="event") as client:
+        response = await client.respond(make_request(URL))
+    assert (len(transport.sent), response.error is None) == (requests, requests == 2)
+
+
 @pytest.mark.parametrize(
     "script",
     [

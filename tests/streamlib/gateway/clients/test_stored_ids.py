@@ -12,7 +12,7 @@ import pytest
 from streamlib.gateway.clients.stored_ids import brought_ids, named_ids
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import Completed, Created, ResponseMetadata
-from streamlib_parsers.items import ServerToolCall
+from streamlib_parsers.items import Document, Message, ServerToolCall
 from streamlib_parsers.response import Response
 from tests.streamlib.gateway.clients.test_named_clients import ALICE, BOB, named, serving_clients
 from tests.support.gateways import Upstream, rule, stream_response
@@ -58,6 +58,15 @@ async def test_id_belongs_to_the_client_that_got_it(fields: dict[str, Any]) -> N
     assert len(upstream.requests) == 2
 
 
+async def test_unknown_id_is_no_unknown_model() -> None:
+    """An SDK would say that the model does not exist."""
+    async with serving_clients(Upstream(), *CLIENTS, rules=(rule("responses"),)) as client:
+        body = {"model": "m", "input": "go on", "previous_response_id": "resp_1"}
+        headers = {"authorization": f"Bearer {BOB}"}
+        response = await client.post("/v1/responses", json=body, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "id_not_found")
+
+
 async def test_route_file_names_ids_that_a_client_may_use() -> None:
     tools = [{"type": "file_search", "vector_store_ids": ["vs_team_docs"]}]
     upstream = Upstream(stream_response("responses", RESPONSE))
@@ -73,6 +82,7 @@ async def test_owner_may_name_every_id() -> None:
         assert await ask(client, "slg_owner", {"previous_response_id": "resp_9"}) == 200
 
 
+FILES: Final = "https://generativelanguage.googleapis.com/v1beta/files"
 REQUESTS: Final[list[tuple[dict[str, Any], list[str]]]] = [
     ({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]}, ["cntr_1"]),
     ({"tools": [{"container": {"type": "auto", "file_ids": ["a", "b"]}}]}, ["a", "b"]),
@@ -80,7 +90,30 @@ REQUESTS: Final[list[tuple[dict[str, Any], list[str]]]] = [
     ({"container": {"id": "container_1", "skills": []}}, ["container_1"]),
     ({"cachedContent": "cachedContents/1"}, ["cachedContents/1"]),
     ({"previous_interaction_id": "v1_1"}, ["v1_1"]),
+    ({"input": [{"id": "msg_1"}, {"type": None, "id": "msg_2"}]}, ["msg_1", "msg_2"]),
+    ({"prompt": {"id": "pmpt_1", "version": "2"}}, ["pmpt_1"]),
+    ({"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]}, ["audio_1"]),
+    ({"audio": {"voice": {"id": "voice_1"}, "format": "wav"}}, ["voice_1"]),
+    # Google's services read both forms of a name.
+    ({"cached_content": "cachedContents/1"}, ["cachedContents/1"]),
+    ({"previousInteractionId": "v1_1"}, ["v1_1"]),
+    ({"tools": [{"fileSearch": {"fileSearchStoreNames": ["stores/1"]}}]}, ["stores/1"]),
+    ({"tools": [{"type": "file_search", "file_search_store_names": ["s/1"]}]}, ["s/1"]),
+    ({"parts": [{"fileData": {"fileUri": f"{FILES}/1"}}]}, [f"{FILES}/1"]),
+    ({"parts": [{"file_data": {"file_uri": "gs://bucket/1"}}]}, ["gs://bucket/1"]),
+    ({"input": [{"type": "image", "uri": "files/1"}]}, ["files/1"]),
+    ({"type": "tool_use", "input": {"type": "image", "uri": "gs://b/1"}}, ["gs://b/1"]),
+    ({"source": {"type": "url", "url": "gs://bucket/1"}}, ["gs://bucket/1"]),
+    # Anybody may read these.
+    ({"parts": [{"fileData": {"fileUri": "https://youtu.be/1"}}]}, []),
+    ({"input": [{"type": "image", "uri": "https://example.org/files/1.png"}]}, []),
     # Names of the caller's own.
+    ({"input": [{"role": "user", "content": "Hello", "id": "msg_1"}]}, []),
+    ({"content": [{"type": "tool_use", "input": {"file_id": "1", "url": "gs://b/1"}}]}, []),
+    ({"parts": [{"functionCall": {"args": {"container": "1"}}}]}, []),
+    ({"parts": [{"functionResponse": {"response": {"file_id": "1"}}}]}, []),
+    ({"messages": [{"content": [{"input": {"id": "42"}}]}], "previous_response_id": None}, []),
+    ({"prompt": "a cat", "audio": {"voice": "alloy"}}, []),
     ({"tools": [{"parameters": {"properties": {"file_id": {"type": "string"}}}}]}, []),
     ({"metadata": {"file_id": "mine"}}, []),
     ({"previous_response_id": None, "input": "file_id"}, []),
@@ -97,5 +130,8 @@ def test_ids_are_found_wherever_a_wire_has_them(
 def test_response_brings_the_ids_that_it_names() -> None:
     native = {"container_id": "cntr_1", "outputs": [{"file_id": "file_1"}]}
     call = ServerToolCall("ci_1", "code_interpreter", "{}", id="ci_1", native=native)
-    response = Response("resp_1", "m", items=(call,), metadata={"container": {"id": "c_2"}})
-    assert set(brought_ids(response)) == {"resp_1", "ci_1", "cntr_1", "file_1", "c_2"}
+    video = Message("assistant", (Document(url=f"{FILES}/2", media_type="video/mp4"),))
+    items = (call, video)
+    response = Response("resp_1", "m", items=items, metadata={"container": {"id": "c_2"}})
+    brought = {"resp_1", "ci_1", "cntr_1", "file_1", f"{FILES}/2", "c_2"}
+    assert set(brought_ids(response)) == brought

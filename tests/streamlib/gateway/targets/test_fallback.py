@@ -11,6 +11,7 @@ import anyio
 import msgspec
 import pytest
 
+from streamlib import Deadlines
 from streamlib.gateway import RouteRule, RouteTo
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -92,6 +93,16 @@ async def test_only_target_is_asked_again_as_configured(retries: int) -> None:
     async with serving(upstream, one(retries=retries)) as client:
         response = await send(client, "chat", weather_prompt())
     assert (response.status_code, len(upstream.requests)) == (503, 1 + retries)
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(25, 3), (100, 1)])
+async def test_target_that_was_long_silent_is_not_asked_again(seconds: float, asked: int) -> None:
+    """Else its client would wait for three times the deadline."""
+    upstream = Upstream(stream_response("messages", 400.0))
+    deadlines = Deadlines(first_byte=seconds)
+    async with serving(upstream, one(), client={"deadlines": deadlines}) as client:
+        response = await send(client, "chat", weather_prompt(), stream=False)
+    assert (response.status_code, len(upstream.requests)) == (504, asked)
 
 
 class Late(Upstream):
