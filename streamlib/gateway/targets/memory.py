@@ -10,8 +10,19 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
+import msgspec
+
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import TOKEN_EVENTS, Failed, MediaDelta, ResponseEvent
+from streamlib_parsers.events import (
+    TOKEN_EVENTS,
+    AnnotationAdded,
+    Failed,
+    MediaDelta,
+    Notice,
+    OutputItemDone,
+    ResponseEvent,
+    ResponseMetadata,
+)
 
 HELD_BYTES: Final = 256 << 20
 """Bytes that all streams may hold: some 1,000 of 1,900 tokens each."""
@@ -21,6 +32,20 @@ DELTA_BYTES: Final = 32
 
 COPIES: Final = 2
 """How often a text is there: its deltas, and the whole text at the end."""
+
+KEPT: Final = frozenset({AnnotationAdded, Notice, OutputItemDone, ResponseMetadata})
+"""Events without a delta that a response keeps: results of the provider's tools, citations …"""
+
+KEPT_BYTES: Final = 500
+"""Bytes of such an event beside its texts: its objects in a response and in an encoder."""
+
+KEPT_COPIES: Final = 5
+"""How often its JSON is there: in a response, and for Responses clients in an envelope, in an item
+and in the whole response at the end. Two streams of 256 MiB took 2.4 GB."""
+
+
+HELD: Final = TOKEN_EVENTS | KEPT
+"""Events that are held until the end of their response."""
 
 
 class StreamMemory:
@@ -57,6 +82,8 @@ class HeldBatches:
         self._batches = batches
         self._memory = memory
         self._size = 0
+        self._open: dict[int, int] = {}
+        """Index of an open item -> bytes that are counted of it."""
         self._has_failed = False
         memory.streams += 1
 
@@ -69,8 +96,7 @@ class HeldBatches:
         batch = await anext(self._batches)
         size = 0
         for event in batch:
-            if type(event) in TOKEN_EVENTS:
-                size += size_of(event)
+            size += self._added_by(event)
         self._size += size
         self._memory.used += size
         failure = self._memory.failure_of(self._size)
@@ -78,6 +104,20 @@ class HeldBatches:
             return batch
         self._has_failed = True
         return [Failed(failure)]
+
+    def _added_by(self, event: ResponseEvent) -> int:
+        """The bytes that the stream holds beyond those that are counted."""
+        if type(event) not in HELD:
+            return 0
+        size = size_of(event)
+        index: int | None = getattr(event, "index", None)
+        if index is None:
+            return size
+        if isinstance(event, OutputItemDone):
+            # Its deltas are counted already.
+            return max(0, size - self._open.pop(index, 0))
+        self._open[index] = self._open.get(index, 0) + size
+        return size
 
     def close(self) -> None:
         """The stream holds nothing any more."""
@@ -87,7 +127,9 @@ class HeldBatches:
 
 
 def size_of(event: ResponseEvent) -> int:
-    """The bytes that a delta takes until the end of its response."""
+    """The bytes that an event of `HELD` takes until the end of its response."""
+    if type(event) in KEPT:
+        return KEPT_BYTES + KEPT_COPIES * len(msgspec.json.encode(event))
     if isinstance(event, MediaDelta):
         text = event.data
     else:
