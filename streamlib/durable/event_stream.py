@@ -11,8 +11,8 @@ start of the message, because a reloaded page has nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, cast
 
 from streamlib.asgi import SSE_HEADERS, Pings, comments
 from streamlib.durable.errors import LogError
@@ -21,7 +21,7 @@ from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.public_frames import INTERNAL_EVENTS, PublicLines
 from streamlib.durable.reader import LogReader
 from streamlib.durable.records import Entry, LogCursor
-from streamlib.wires.encoders import RunEncoder, encoder
+from streamlib.wires.encoders import RunEncoder, Sealer, encoder
 
 REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
 """Sent if the engine lost events that the client has; all events follow from the start. The empty
@@ -37,7 +37,14 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
 """UI protocol (`wire` of a log's `meta`) -> options of its encoder that `meta` may contain."""
 
 
-def log_encoder(meta: Mapping[str, Any]) -> RunEncoder:
+SEALED: Final = frozenset({"vercel", "agui"})
+"""UI protocols whose pages keep sealed state."""
+
+SealOf: TypeAlias = Callable[[Mapping[str, Any]], Sealer | None]
+"""The seal of a log's message, from the `meta` of the log; None: its page gets no signatures."""
+
+
+def log_encoder(meta: Mapping[str, Any], *, seal: Sealer | None = None) -> RunEncoder:
     """The encoder of a log's message for a page; it is the same for each reader.
 
     Use it for the response that starts the log, too, so that the page recognizes its message.
@@ -49,6 +56,8 @@ def log_encoder(meta: Mapping[str, Any]) -> RunEncoder:
             (agui). `continues`: the log that the message began in, if this one goes on with it
             after an approval: a page that resumes gets both. Other keys are ignored.
             `UIRequest.encoder_options` has those of a request.
+        seal: a `streamlib.web.Seal`, for a page that keeps the conversation: signatures and
+            encrypted state go to it sealed. It is not in `meta`, since a log holds no keys.
 
     Raises:
         ValueError: there is no such UI protocol.
@@ -58,6 +67,8 @@ def log_encoder(meta: Mapping[str, Any]) -> RunEncoder:
     if names is None:
         raise ValueError(f"no protocol {wire!r} for a page; one of {', '.join(OPTIONS)}")
     options = {name: meta[name] for name in names if meta.get(name) is not None}
+    if seal is not None and wire in SEALED:
+        options["seal"] = seal
     made: Any = encoder(wire, public=True, **options)
     return cast(RunEncoder, made)
 
@@ -145,7 +156,16 @@ class EventStream:
 class MessageStream:
     """Serves ``GET /api/chat/{id}/stream``: a message from its start, while it is written."""
 
-    def __init__(self, exchange: LogExchange, log: Log, log_id: str, *, ping: float | None) -> None:
+    def __init__(
+        self,
+        exchange: LogExchange,
+        log: Log,
+        log_id: str,
+        *,
+        ping: float | None,
+        seal_of: SealOf | None = None,
+    ) -> None:
+        self._seal_of = seal_of
         self._exchange = exchange
         self._log = log
         self._log_id = log_id
@@ -171,7 +191,8 @@ class MessageStream:
             # The page has loaded the message from its own storage.
             await self._exchange.respond(204)
             return
-        encode = log_encoder(head.meta)
+        seal = None if self._seal_of is None else self._seal_of(head.meta)
+        encode = log_encoder(head.meta, seal=seal)
         earlier = await self._earlier_logs(head.meta)
         fields = {**SSE_HEADERS, "content-type": encode.media_type}
         fields.update(getattr(encode, "headers", {}))

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from streamlib.asgi import Receive, Scope, Send
 from streamlib.durable.errors import LogError
-from streamlib.durable.event_stream import EventStream, MessageStream, log_encoder
+from streamlib.durable.event_stream import EventStream, MessageStream, SealOf, log_encoder
 from streamlib.durable.log import Log
 from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.log_source import LogSource
@@ -54,6 +54,7 @@ def log_app(
     log_path: str = "/log",
     chat_path: str = "/api/chat",
     replay_ended: bool = False,
+    seal: SealOf | None = None,
     ping: float | None = 15.0,
     poll: float = 20.0,
     lifetime: float | None = 60.0,
@@ -71,6 +72,9 @@ def log_app(
         replay_ended: whether a chat's message that has ended is sent again while its log is kept:
             for a page that resumes after a lost connection, where 204 would leave part of the
             message. It needs a `message_id` in `meta`, or the page shows the message twice.
+        seal: makes the `streamlib.web.Seal` of a chat's message from the `meta` of its log, for a
+            page that keeps the conversation: ``seal=lambda meta: Seal(KEY, meta["user"])``. By
+            default such a page gets no signatures.
         ping: seconds without data after which a comment is sent, so that no proxy closes the
             connection; None: never.
         poll: seconds for which a long poll waits.
@@ -81,6 +85,7 @@ def log_app(
         log_path=log_path,
         chat_path=chat_path,
         replay_ended=replay_ended,
+        seal=seal,
         ping=ping,
         poll=poll,
         lifetime=lifetime,
@@ -94,6 +99,7 @@ class LogAppOptions(Struct, frozen=True, kw_only=True):
     log_path: str
     chat_path: str
     replay_ended: bool
+    seal: SealOf | None
     ping: float | None
     poll: float
     lifetime: float | None
@@ -222,8 +228,11 @@ class LogApp:
         if log_id is None:
             await exchange.respond(204)
         else:
-            stream = MessageStream(exchange, self._log, log_id, ping=self._options.ping)
-            await stream.serve(replay_ended=self._options.replay_ended)
+            options = self._options
+            stream = MessageStream(
+                exchange, self._log, log_id, ping=options.ping, seal_of=options.seal
+            )
+            await stream.serve(replay_ended=options.replay_ended)
 
     async def _stop_chat(self, exchange: LogExchange, chat_id: str) -> None:
         log_id = await self._log_of(chat_id)

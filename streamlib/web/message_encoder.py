@@ -14,11 +14,10 @@ from streamlib.web.ui_parts import (
     TRUNCATED_CALL,
     CallIds,
     ReasoningGaps,
-    Sealer,
     opaque_state,
     without_state,
 )
-from streamlib.wires.encoders import RunEncoder, sse
+from streamlib.wires.encoders import RunEncoder, Sealer, sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
 from streamlib_parsers.events import Completed, Notice, OutputItemDone, ResponseEvent

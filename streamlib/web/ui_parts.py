@@ -7,7 +7,7 @@ of a call as a JSON value, and sources and files as addresses.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -62,14 +62,6 @@ MEDIA_TYPES: Final[dict[type[ContentPart], str]] = {
     Document: "application/octet-stream",
 }
 """Used if the wire does not name the media type."""
-
-
-class Sealer(Protocol):
-    """What encoders need of a `streamlib.web.Seal`, which draws random numbers."""
-
-    def close(self, item: ResponseItem, /) -> str | None:
-        """The state of an item as a text for the page; None for a kind that is not sealed."""
-        ...
 
 
 class Hidden(NamedTuple):

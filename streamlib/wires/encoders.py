@@ -24,7 +24,7 @@ from streamlib.wires.missing_deltas import WithMissingDeltas, events_of
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent, RunEvent
-from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 UI_PROTOCOLS: Final = {
@@ -75,6 +75,14 @@ class RunEncoder(Encoder, Protocol):
 
     def feed(self, event: RunEvent) -> bytes:
         """The bytes of one event, or of the output of a call."""
+        ...
+
+
+class Sealer(Protocol):
+    """What encoders need of a `streamlib.web.Seal`, which draws random numbers."""
+
+    def close(self, item: ResponseItem, /) -> str | None:
+        """The state of an item as a text for the page; None for a kind that is not sealed."""
         ...
 
 

@@ -51,13 +51,13 @@ try {
   await press(page, 'Allow');
   await says(page);
   await page.reload(); // in the middle: resumed
-  await page.waitForFunction(() => document.querySelector('#log').innerText.includes('in Lisbon.'));
+  await page.waitForFunction(() => document.querySelector('#log')?.innerText.includes('in Lisbon.'));
   await idle(page);
   seen.allowed = { state: await tool(page), text: await words(page), messages: await page.locator('article').count() };
 
   await say(page, 'Another trip');
   await press(page, 'Do not allow');
-  await page.waitForFunction(() => document.querySelector('#log').innerText.includes('did not allow'));
+  await page.waitForFunction(() => document.querySelector('#log')?.innerText.includes('did not allow'));
   await idle(page);
   seen.denied = { state: await tool(page), booked: (await words(page)).split('Booked').length - 1 };
 

@@ -49,13 +49,12 @@ from streamlib.web.ui_parts import (
     CALLS,
     TRUNCATED_CALL,
     Call,
-    Sealer,
     as_text,
     files,
     inline_result,
     why_hidden,
 )
-from streamlib.wires.encoders import SSE_COMMENT, sse
+from streamlib.wires.encoders import SSE_COMMENT, Sealer, sse
 from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (

@@ -40,7 +40,6 @@ from streamlib.web.ui_parts import (
     CALLS,
     TRUNCATED_CALL,
     Call,
-    Sealer,
     call_input,
     inline_result,
     opaque_state,
@@ -62,7 +61,7 @@ from streamlib.web.vercel.parts import (
     provider_executed,
     source_frame,
 )
-from streamlib.wires.encoders import SSE_COMMENT
+from streamlib.wires.encoders import SSE_COMMENT, Sealer
 from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -16,14 +16,18 @@ from streamlib.durable.http import LogSource, log_app, log_encoder
 from streamlib.durable.records import decode_events, encode_event
 from streamlib.durable.sqlite import SqliteEngine
 from streamlib.testing import MODEL, scripted
-from streamlib_parsers import Failed, FunctionCallOutput, RunEvent
+from streamlib.web import Seal, parse_ui_request
+from streamlib_parsers import Failed, FunctionCallOutput, Reasoning, RunEvent
 from tests.support.asgi_calls import AsgiCall
 from tests.support.durable_engines import Connection, memory_engine
 from tests.support.durable_http import app_of, everybody, get, sse
 from tests.support.runs import SCENARIOS, call, response, said, three_steps
+from tests.support.ui_pages import agui_page, vercel_page
+from tests.support.ui_requests import agui_body, vercel_body
 from tests.support.web_runs import Run
 
 LEASE = 0.4
+KEY = "a secret of the servers, 32 bytes"
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -184,6 +188,33 @@ async def test_page_resumes_a_run_from_its_start(wire: str) -> None:
             go.set()
         await resume()
     assert bodies == [whole, whole]
+
+
+@pytest.mark.parametrize("wire", ["vercel", "agui"])
+@pytest.mark.parametrize("user", ["alice", "bob"])
+async def test_resumed_page_gets_its_state_sealed(wire: str, user: str) -> None:
+    """A page that keeps the conversation has no other copy of it."""
+    meta = {"wire": wire, "run": True, "message_id": "m1", "thread_id": "t", "user": "alice"}
+    signed = Reasoning("I think.", signature="sig-think")
+    async with open_log(memory_engine()) as log:
+        run: Any = Run(*response(signed, said("Hello")))
+        await log.write("log-1", run, meta)
+        app = log_app(
+            log,
+            allow=everybody,
+            chat_log={"chat": "log-1"}.get,
+            replay_ended=True,
+            seal=lambda meta: Seal(KEY, meta["user"]),
+        )
+        body = (await AsgiCall(method="GET", path="/api/chat/chat/stream")(app)).body
+        encode = log_encoder(meta)
+        unsealed = b"".join([encode.feed(entry.event) async for entry in log.read("log-1")])
+    assert b"sig-think" not in body + unsealed
+    assert b"streamlib-sealed" not in unsealed
+    page: Any = vercel_body(vercel_page(body)) if wire == "vercel" else agui_body(*agui_page(body))
+    asked = parse_ui_request(wire, page, seal=Seal(KEY, user))  # type: ignore[arg-type]
+    signatures = [item.signature for item in asked.history if isinstance(item, Reasoning)]
+    assert signatures == (["sig-think"] if user == "alice" else [])
 
 
 async def test_run_waits_for_an_approval_after_its_end() -> None:
