@@ -20,7 +20,7 @@ from streamlib.durable.log import Log
 from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.public_frames import INTERNAL_EVENTS, PublicLines
 from streamlib.durable.reader import LogReader
-from streamlib.durable.records import Entry, LogCursor
+from streamlib.durable.records import Entry, LogCursor, unreadable
 from streamlib.wires.encoders import RunEncoder, Sealer, encoder
 
 REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
@@ -192,7 +192,10 @@ class MessageStream:
             await self._exchange.respond(204)
             return
         seal = None if self._seal_of is None else self._seal_of(head.meta)
-        encode = log_encoder(head.meta, seal=seal)
+        try:
+            encode = log_encoder(head.meta, seal=seal)
+        except (TypeError, ValueError) as error:
+            raise unreadable(f"its meta is none of a page: {error}") from None
         earlier = await self._earlier_logs(head.meta)
         fields = {**SSE_HEADERS, "content-type": encode.media_type}
         fields.update(getattr(encode, "headers", {}))
@@ -215,7 +218,7 @@ class MessageStream:
         """
         earlier: list[str] = []
         log_id = meta.get("continues")
-        while isinstance(log_id, str) and log_id not in earlier:
+        while isinstance(log_id, str) and log_id not in (*earlier, self._log_id):
             earlier.insert(0, log_id)
             log_id = (await self._log.head(log_id)).meta.get("continues")
         return earlier

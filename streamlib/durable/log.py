@@ -25,6 +25,7 @@ from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter
 from streamlib_parsers.events import RunEvent
+from streamlib_parsers.json_text import DECODE_ERRORS
 
 RunSource: TypeAlias = ResponseStream | AsyncIterable[RunEvent]
 """What a log can be written from: a stream or a run, not entered yet, or any of their events."""
@@ -272,7 +273,7 @@ def _head(state: LogState) -> Head:
     if state.meta:
         try:
             meta = msgspec.json.decode(state.meta, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError):
+        except DECODE_ERRORS:
             raise unreadable("its meta was changed") from None
     cursor = str(LogCursor(state.epoch, state.last))
     return Head(name, cursor, state.epoch, meta, state.stop or None)

@@ -12,6 +12,7 @@ from streamlib.durable.errors import LogError
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Event, Failed, ResponseEvent, RunEvent
+from streamlib_parsers.json_text import DECODE_ERRORS
 
 # Typed Any, because type checkers accept only classes as this argument, not unions.
 _EVENT: Final[Any] = msgspec.json.Decoder(RunEvent)
@@ -36,9 +37,6 @@ class LogCursor(NamedTuple):
 
 
 START: Final = LogCursor()
-
-_NOT_EVENTS: Final = (msgspec.DecodeError, RecursionError)
-"""Raised for lines that hold no events."""
 
 
 def parse_cursor(text: str | None) -> LogCursor:
@@ -106,7 +104,7 @@ class Record:
         if self._events is None:
             try:
                 events = decode_events(self.lines)
-            except _NOT_EVENTS as error:
+            except DECODE_ERRORS as error:
                 raise unreadable(f"a record holds no events: {error}") from None
             if not events or len(events) != self.last + 1 - self.first:
                 raise unreadable("a record holds another number of events than it says")
@@ -164,7 +162,7 @@ def endings(lines: Iterable[bytes], error: ErrorInfo) -> list[ResponseEvent]:
                     accumulator = Accumulator()
                 accumulator.feed(event)
                 last = event
-    except (*_NOT_EVENTS, ValueError):
+    except (*DECODE_ERRORS, ValueError):
         is_whole = False
     if last is None or not is_terminal(last):
         return accumulator.endings(error)

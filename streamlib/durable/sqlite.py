@@ -18,6 +18,7 @@ from streamlib.durable.errors import LogError
 from streamlib.durable.memory import record_of
 from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
 from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
+from streamlib_parsers.json_text import DECODE_ERRORS
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS streamlib_logs (
@@ -279,7 +280,7 @@ def _state(connection: sqlite3.Connection, log_id: str) -> LogState | None:
     stored, meta, has_records = row
     try:
         state = _STATE.decode(stored)
-    except (msgspec.DecodeError, TypeError):
+    except (*DECODE_ERRORS, TypeError):
         raise unreadable("its state was changed") from None
     if state.last and not state.gone and not has_records:
         state = state.without_records()

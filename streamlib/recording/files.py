@@ -20,6 +20,7 @@ from msgspec import Struct
 from streamlib.request.report import Change
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.redaction import redact
 from streamlib_parsers.upward import upward
@@ -436,7 +437,7 @@ def load_events(data: bytes) -> list[ResponseEvent]:
     decoder: Any = msgspec.json.Decoder(ResponseEvent)
     try:
         return [decoder.decode(line) for line in data.splitlines() if line.strip()]
-    except (msgspec.DecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise ValueError(f"not an event log: {error}") from None
 
 

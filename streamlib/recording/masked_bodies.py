@@ -16,6 +16,7 @@ import msgspec
 
 from streamlib.recording.files import Chunk
 from streamlib.request.headers import is_key_header
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.redaction import MASK, is_key_name, redacted_parts
 
 SHORTEST: Final = 8
@@ -83,7 +84,7 @@ def masked_request(body: bytes, secrets: Iterable[str]) -> bytes:
     try:
         value = msgspec.json.decode(body)
         masked = _masked(value, known, 0)
-    except (msgspec.DecodeError, RecursionError):
+    except DECODE_ERRORS:
         text = body.decode("utf-8", "replace")
         return _without_escaped(known, _redacted(text).encode("utf-8", "replace"))
     # A body without keys is recorded unchanged, byte for byte.

@@ -18,6 +18,7 @@ from streamlib_parsers.items import (
     tag,
     user,
 )
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.upward import upward
 
 SCHEMA: Final = 1
@@ -99,7 +100,7 @@ class History(list[ResponseItem]):
         except msgspec.ValidationError:
             # It may hold an item of a later version, which the decoder above does not know.
             return cls(_load_each(data))
-        except (msgspec.DecodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise ValueError(f"not a saved history: {error}") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -182,12 +183,12 @@ def _load_each(data: bytes | str) -> list[ResponseItem]:
     items: list[ResponseItem] = []
     try:
         saved_items = _RAW_HISTORY.decode(data).items
-    except (msgspec.DecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise ValueError(f"not a saved history: {error}") from None
     for saved in saved_items:
         try:
             items.append(_load(saved))
-        except (msgspec.DecodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise ValueError(f"not a saved history: items[{len(items)}]: {error}") from None
     return items
 

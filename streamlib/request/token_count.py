@@ -22,6 +22,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.response import Response
 from streamlib_parsers.stream_error import StreamError
 
@@ -197,7 +198,7 @@ def read_count(response: bytes, key: str) -> int:
     try:
         count = msgspec.json.decode(response, type=dict[str, Any])[key]
         return msgspec.convert(count, int)
-    except (msgspec.MsgspecError, KeyError) as error:
+    except (*DECODE_ERRORS, KeyError) as error:
         message = f"the response is not a token count: {error}"
         raise StreamError(ErrorInfo("malformed", message)) from None
 

@@ -27,6 +27,7 @@ from streamlib_parsers.items import (
     Reasoning,
     ResponseItem,
 )
+from streamlib_parsers.json_text import DECODE_ERRORS
 
 PREFIX: Final = "streamlib-sealed-1."
 """Begins each sealed text, so that it is never taken for a provider's own signature."""
@@ -114,6 +115,6 @@ def _item_of(data: bytes) -> ResponseItem | None:
     """The item in opened data; None for the form of another version."""
     try:
         item: ResponseItem = _ITEM.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
     return item

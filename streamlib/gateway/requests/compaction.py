@@ -23,6 +23,7 @@ from streamlib.wires.responses.build_parts import input_part
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Compaction, JsonObject, Message, Origin, user
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses.envelope import usage
 
@@ -71,7 +72,7 @@ def compaction_usage(body: bytes) -> Usage | None:
     """What a target's own compaction has used; None where its body does not say."""
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("usage"), dict):
         return None

@@ -32,6 +32,7 @@ from streamlib.wires.responses.background import without_background
 from streamlib.wires.routes import Route as RouteMatch
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.json_text import DECODE_ERRORS
 from streamlib_parsers.stream_error import StreamError
 
 CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
@@ -178,7 +179,7 @@ def _whole_request(body: bytes) -> bytes:
     """The complete request whose tokens a Gemini client wants to count."""
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
+    except DECODE_ERRORS:
         return body  # the decoder reports the error
     if isinstance(value, dict) and isinstance(value.get(GEMINI_REQUEST), dict):
         return msgspec.json.encode(value[GEMINI_REQUEST])

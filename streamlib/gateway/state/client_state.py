@@ -39,6 +39,7 @@ from streamlib_parsers.items import (
     Text,
     WireApi,
 )
+from streamlib_parsers.json_text import DECODE_ERRORS
 
 UNIQUE_CHARACTERS: Final = 200
 """Length from which a text alone tells a response from others."""
@@ -325,7 +326,7 @@ def _responses(
             break
         try:
             envelopes = msgspec.json.decode(value, type=tuple[SealedItem, ...])
-        except (msgspec.MsgspecError, RecursionError):
+        except DECODE_ERRORS:
             continue  # another release of the gateway has written it
         if not all(is_made_by_model(envelope) for envelope in envelopes):
             continue

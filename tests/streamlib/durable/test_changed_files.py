@@ -19,6 +19,8 @@ from tests.support.durable_http import FRAMES, HeldStream, kinds, stream
         "UPDATE streamlib_logs SET state = 'x'",
         "UPDATE streamlib_logs SET state = 7",
         """UPDATE streamlib_logs SET state = '{"epoch":"1"}'""",
+        """UPDATE streamlib_logs SET state = CAST(x'7b22ff223a317d' AS BLOB)""",  # invalid UTF-8
+        """UPDATE streamlib_records SET lines = CAST(x'7b2274797065223a22ff227d0a' AS BLOB)""",
         "UPDATE streamlib_records SET lines = 7",
         "UPDATE streamlib_records SET first = 'one'",
         "UPDATE streamlib_meta SET meta = '{'",

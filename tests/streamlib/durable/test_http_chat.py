@@ -96,6 +96,21 @@ def test_meta_may_name_no_wire_that_tells_everything() -> None:
         log_encoder({"wire": "messages"})
 
 
+@pytest.mark.parametrize("meta", [{"wire": 5}, {"wire": ["vercel"]}, {"tools": 5}])
+async def test_meta_that_somebody_changed_is_unreadable(meta: dict[str, Any]) -> None:
+    async with open_log(memory_engine()) as log:
+        await log.write("a", stream(*FRAMES), meta)
+        call = await resume(log_app(log, allow=everybody, replay_ended=True))
+    assert (call.status, call.error["kind"]) == (500, "unreadable")
+
+
+async def test_log_that_continues_itself_is_sent_once() -> None:
+    async with open_log(memory_engine()) as log:
+        await log.write("a", stream(*FRAMES), {**META, "continues": "a"})
+        body = (await resume(log_app(log, allow=everybody, replay_ended=True))).body
+    assert body == await encoded(log_encoder(META))
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_chat_has_a_log_for_each_response(is_async: bool) -> None:
     logs = {"chat": "a"}

@@ -233,11 +233,22 @@ async def test_count_of_another_server_is_a_marked_estimate(wire: WireApi) -> No
     async with serving(Upstream(), rule("chat")) as client:
         body = client_request(wire, weather_prompt()).body
         response = await client.post(path, content=body)
-        bad = await client.post(path, content=b"{")
+        bad = [await client.post(path, content=content) for content in (b"{", b'{"a":"\xff"}')]
     assert response.json()[key] > 10
     assert response.headers["x-streamlib-estimate"] == "true"
-    assert bad.status_code == 400
-    assert "error" in bad.json()
+    assert [refusal.status_code for refusal in bad] == [400, 400]
+    assert all("error" in refusal.json() for refusal in bad)
+
+
+@pytest.mark.parametrize("count", [b"{}", b"[]", b'{"input_tokens":"\xff"}', b"x", b"[" * 9999])
+async def test_count_that_cannot_be_read_is_a_502(count: bytes) -> None:
+    route = RouteRule("*", "anthropic:claude-opus-4-5", base_url="http://proxy")
+    upstream = Upstream(ProviderResponse(200, {}, [count]))
+    async with serving(upstream, route, client={"api_key": "k"}) as client:
+        body = client_request("messages", weather_prompt()).body
+        response = await client.post("/v1/messages/count_tokens", content=body)
+    assert response.status_code == 502
+    assert "not a token count" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])

@@ -148,6 +148,7 @@ def test_key_is_masked_however_it_is_written() -> None:
         body = f'{{"text":"my {written} is","{written}":1}}'.encode()
         assert masked_request(body, secrets) == b'{"text":"my *** is","***":1}'
         # One that was cut at a limit is no JSON.
+        assert masked_request(body.replace(b"is", b"\xff"), secrets).startswith(b'{"text":"my ***')
         assert masked_request(body[:-1], secrets) == b'{"text":"my *** is","***":1'
         frames = b'data: {"text":"a\\n\\u00e4"}\n\ndata: ' + body + b"\n\n"
         [chunk] = masked_chunks([Chunk(1.0, frames)], secrets, is_stream=True)
