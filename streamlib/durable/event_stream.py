@@ -37,7 +37,7 @@ OPTIONS: Final[dict[str, tuple[str, ...]]] = {
 """UI protocol (`wire` of a log's `meta`) -> options of its encoder that `meta` may contain."""
 
 
-SEALED: Final = frozenset({"vercel", "agui"})
+KEEPING_STATE: Final = frozenset({"vercel", "agui"})
 """UI protocols whose pages keep sealed state."""
 
 SealOf: TypeAlias = Callable[[Mapping[str, Any]], Sealer | None]
@@ -67,7 +67,7 @@ def log_encoder(meta: Mapping[str, Any], *, seal: Sealer | None = None) -> RunEn
     if names is None:
         raise ValueError(f"no protocol {wire!r} for a page; one of {', '.join(OPTIONS)}")
     options = {name: meta[name] for name in names if meta.get(name) is not None}
-    if seal is not None and wire in SEALED:
+    if seal is not None and wire in KEEPING_STATE:
         options["seal"] = seal
     made: Any = encoder(wire, public=True, **options)
     return cast(RunEncoder, made)

@@ -33,18 +33,18 @@ DELTA_BYTES: Final = 32
 COPIES: Final = 2
 """How often a text is there: its deltas, and the whole text at the end."""
 
-KEPT: Final = frozenset({AnnotationAdded, Notice, OutputItemDone, ResponseMetadata})
+STORED: Final = frozenset({AnnotationAdded, Notice, OutputItemDone, ResponseMetadata})
 """Events without a delta that a response keeps: results of the provider's tools, citations …"""
 
-KEPT_BYTES: Final = 500
+STORED_BYTES: Final = 500
 """Bytes of such an event beside its texts: its objects in a response and in an encoder."""
 
-KEPT_COPIES: Final = 5
+STORED_COPIES: Final = 5
 """How often its JSON is there: in a response, and for Responses clients in an envelope, in an item
 and in the whole response at the end. Two streams of 256 MiB took 2.4 GB."""
 
 
-HELD: Final = TOKEN_EVENTS | KEPT
+COUNTED: Final = TOKEN_EVENTS | STORED
 """Events that are held until the end of their response."""
 
 
@@ -107,7 +107,7 @@ class HeldBatches:
 
     def _added_by(self, event: ResponseEvent) -> int:
         """The bytes that the stream holds beyond those that are counted."""
-        if type(event) not in HELD:
+        if type(event) not in COUNTED:
             return 0
         size = size_of(event)
         index: int | None = getattr(event, "index", None)
@@ -127,9 +127,9 @@ class HeldBatches:
 
 
 def size_of(event: ResponseEvent) -> int:
-    """The bytes that an event of `HELD` takes until the end of its response."""
-    if type(event) in KEPT:
-        return KEPT_BYTES + KEPT_COPIES * len(msgspec.json.encode(event))
+    """The bytes that an event of `COUNTED` takes until the end of its response."""
+    if type(event) in STORED:
+        return STORED_BYTES + STORED_COPIES * len(msgspec.json.encode(event))
     if isinstance(event, MediaDelta):
         text = event.data
     else:
