@@ -192,7 +192,7 @@ async def test_page_resumes_a_run_from_its_start(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", ["vercel", "agui"])
 @pytest.mark.parametrize("user", ["alice", "bob"])
-async def test_resumed_page_gets_its_state_sealed(wire: str, user: str) -> None:
+async def test_resumed_page_gets_signatures_of_its_user(wire: str, user: str) -> None:
     """A page that keeps the conversation has no other copy of it."""
     meta = {"wire": wire, "run": True, "message_id": "m1", "thread_id": "t", "user": "alice"}
     signed = Reasoning("I think.", signature="sig-think")
