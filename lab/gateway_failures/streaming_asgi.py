@@ -29,6 +29,8 @@ class StreamingASGI(httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):
         self._app = app
         self._library = library
         self._group: TaskGroup | None = None
+        self._responses: list[_Messages] = []
+        """Every one, since an SDK that has failed leaves its response open."""
 
     async def __aenter__(self) -> StreamingASGI:
         self._group = anyio.create_task_group()
@@ -43,6 +45,8 @@ class StreamingASGI(httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):
     ) -> None:
         assert self._group is not None
         self._group.cancel_scope.cancel()
+        for messages in self._responses:
+            await messages.aclose()
         await self._group.__aexit__(kind, error, traceback)
 
     async def handle_async_request(self, request: Any) -> Any:
@@ -53,11 +57,8 @@ class StreamingASGI(httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):
         self._group.start_soon(self._run, request, body, send)
         read = request.extensions.get("timeout", {}).get("read")
         messages = _Messages(receive, self._library.ReadTimeout, read)
-        try:
-            start = await messages.next()
-        except BaseException:
-            await messages.aclose()
-            raise
+        self._responses.append(messages)
+        start = await messages.next()
         return self._library.Response(
             start["status"], headers=start["headers"], stream=messages, request=request
         )
