@@ -93,7 +93,9 @@ async def test_reader_waits_for_memory_to_end_a_log() -> None:
 # --- records that cannot be read ---
 
 
-@pytest.mark.parametrize("lines", [b"no event\n", b"\xff\xfe\n", b'{"type":"\xff"}\n', b"{}\n" * 3, b"", b"[" * 9999])
+@pytest.mark.parametrize(
+    "lines", [b"no event\n", b"\xff\xfe\n", b'{"type":"\xff"}\n', b"{}\n" * 3, b"", b"[" * 9999]
+)
 async def test_unreadable_record_is_an_error_of_its_own(lines: bytes) -> None:
     engine = memory_engine()
     async with open_log(engine) as log:
