@@ -85,6 +85,8 @@ class Client(ClientSetup):
             functions; one that raises ends the stream with its exception.
         resume: whether a stream of a background response that breaks goes on over another
             connection by itself, as often as `retry` says. Experimental: docs/resume.md.
+        telemetry: what is recorded with OpenTelemetry: `True`, or `otel.Telemetry(…)`; None:
+            nothing. Needs the extra `otel`: docs/telemetry.md.
         clock: seconds of a monotonic clock; for tests.
         now: the current time with a time zone; for tests.
         jitter: a random number from 0 to 1; for tests.
@@ -234,6 +236,7 @@ class Client(ClientSetup):
         deadlines: Deadlines | None = None,
     ) -> ResponseStream:
         tools: Sequence[ToolSpec] = ()
+        wanted: Prompt | None = None
         if isinstance(prompt, Request):
             request = with_headers(prompt, headers)
             service = self._provider(provider or request.origin.provider or "custom")
@@ -244,7 +247,7 @@ class Client(ClientSetup):
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, api_key, tools, dialects, errors)
-        config = with_waits(config, retry, deadlines)
+        config = self._watched(with_waits(config, retry, deadlines), wanted)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)
@@ -568,6 +571,7 @@ class Client(ClientSetup):
                 hooks=self._attempt_hooks,
                 on_event=self._on_event,
                 stream_config=partial(self._config_for, service),
+                watched=self._watched,
                 require_open=self._require_open,
                 clock=self._clock,
                 now=self._now,

@@ -28,6 +28,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
+from streamlib.client.watch import StreamWatch, Watcher, watcher_of
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
@@ -77,6 +78,7 @@ class ClientSetup:
         on_response: OnResponse | None = None,
         on_event: OnEvent | None = None,
         resume: bool = False,
+        telemetry: Watcher | bool | None = None,
         clock: Clock = anyio.current_time,
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
@@ -117,6 +119,7 @@ class ClientSetup:
         if on_event is not None:
             self._make_stream = partial(HookedStream, on_event=on_event)
         self._resumes = resume
+        self._telemetry = watcher_of(telemetry)
         self._background_endpoints: set[str] = set()
         """Base URLs that this client requested background responses from: for their cursors."""
         self._clock = clock
@@ -140,6 +143,11 @@ class ClientSetup:
     def deadlines(self) -> Deadlines:
         """The time limits of its streams."""
         return self._deadlines
+
+    @property
+    def telemetry(self) -> Watcher | None:
+        """What records its streams; None: nothing does."""
+        return self._telemetry
 
     def _require_open(self) -> None:
         if self._closed:
@@ -309,6 +317,14 @@ class ClientSetup:
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)
         return self._opened_transport
+
+
+    def _watched(self, config: StreamConfig, prompt: Prompt | None) -> StreamConfig:
+        """The configuration of a stream that the client's telemetry is told of."""
+        watch: StreamWatch | None = None
+        if self._telemetry is not None and config.request is not None:
+            watch = self._telemetry.of_stream(config.request, prompt)
+        return msgspec.structs.replace(config, prompt=prompt, watch=watch)
 
 
 def _check_settings(

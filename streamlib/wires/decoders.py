@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
@@ -89,6 +91,26 @@ def parse_request(
         raise invalid_request(f"not a request of {wire_api}: {reason}") from None
 
 
+def parse_settings(request: Request) -> Prompt:
+    """What a request asks for, without its conversation: its length costs next to nothing.
+
+    Raises:
+        StreamError: `invalid_request`, where the body is not one of its wire.
+    """
+    try:
+        fields = msgspec.json.decode(request.body, type=dict[str, Raw])
+    except MALFORMED as error:
+        raise invalid_request(f"not a request of {request.wire_api}: {error}") from None
+    body = msgspec.json.encode({**fields, **_no_conversation(fields)})
+    path = urlsplit(request.url).path
+    return parse_request(request.wire_api, body, headers=request.headers, path=path)
+
+
+def _no_conversation(fields: Mapping[str, Raw]) -> dict[str, Raw]:
+    """The keys of the conversation that a body has, with nothing in them."""
+    return dict.fromkeys(CONVERSATION.intersection(fields), Raw(b"[]"))
+
+
 def _is_pythons(error: Exception) -> bool:
     """Whether an error is in Python's own words, which say nothing to who sent the request."""
     if not isinstance(error, (AttributeError, TypeError)):
@@ -104,8 +126,7 @@ def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:
     except MALFORMED:
         return "the body"
     needed = {key: value for key, value in raw.items() if key == "anthropic_version"}
-    for key in CONVERSATION.intersection(raw):
-        needed[key] = Raw(b"[]")
+    needed.update(_no_conversation(raw))
     for key, value in raw.items():
         try:
             module.decode(msgspec.json.encode({**needed, key: value}), {}, path)
