@@ -318,7 +318,6 @@ class ClientSetup:
             self._opened_transport = transport_for(self._http, self._connections)
         return self._opened_transport
 
-
     def _watched(self, config: StreamConfig, prompt: Prompt | None) -> StreamConfig:
         """The configuration of a stream that the client's telemetry is told of."""
         watch: StreamWatch | None = None

@@ -46,7 +46,7 @@ class CallWatcher(Protocol):
 class RunWatch:
     """What is told of a run of several responses; this one listens to nothing."""
 
-    def begin(self) -> None:
+    def entered(self) -> None:
         """The run is entered."""
 
     def current(self) -> AbstractContextManager[object]:

@@ -89,7 +89,7 @@ class AgentRun(PipedRun):
     async def __aenter__(self) -> AgentRun:
         # It lives as long as the block: within `__anext__` it would cross scopes of the caller.
         self._group = await anyio.create_task_group().__aenter__()
-        self._watch.begin()
+        self._watch.entered()
         try:
             if self._round.calls:
                 self._start_calls()

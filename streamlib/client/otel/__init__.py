@@ -7,42 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamlib.client.otel.attributes import request_attributes, span_attributes
 from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
-    from streamlib.client.otel.attributes import (
-        PROVIDER_NAMES,
-        REVISION,
-        operation_name,
-        provider_name,
-        request_attributes,
-        span_attributes,
-    )
-    from streamlib.client.otel.telemetry import Telemetry, mark_failed
+    from streamlib.client.otel.telemetry import Telemetry
     from streamlib.client.otel.traced import traced
 
-__all__ = [
-    "PROVIDER_NAMES",
-    "REVISION",
-    "Telemetry",
-    "mark_failed",
-    "operation_name",
-    "provider_name",
-    "request_attributes",
-    "span_attributes",
-    "traced",
-]
+__all__ = ["Telemetry", "request_attributes", "span_attributes", "traced"]
 
 _MODULES = {
-    "streamlib.client.otel.attributes": (
-        "PROVIDER_NAMES",
-        "REVISION",
-        "operation_name",
-        "provider_name",
-        "request_attributes",
-        "span_attributes",
-    ),
-    "streamlib.client.otel.telemetry": ("Telemetry", "mark_failed"),
+    "streamlib.client.otel.telemetry": ("Telemetry",),
     "streamlib.client.otel.traced": ("traced",),
 }
 

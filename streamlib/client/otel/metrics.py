@@ -7,28 +7,14 @@ from typing import Any, Final
 
 from opentelemetry.metrics import Counter, Histogram, Meter
 
+from streamlib.client.otel.attributes import known
 from streamlib_parsers.usage import Usage
 
-SECONDS: Final = tuple(0.01 * 2**step for step in range(14))
-"""Boundaries of durations: 10 ms to 82 s, as the conventions have them."""
-
-TOKENS: Final = tuple(float(4**step) for step in range(14))
-"""Boundaries of numbers of tokens: 1 to 67 million, as the conventions have them."""
-
-DURATIONS: Final = (
-    "gen_ai.client.inference.duration",
-    "gen_ai.client.inference.time_to_first_chunk",
-    "gen_ai.client.inference.time_per_output_chunk",
-    "gen_ai.invoke_agent.duration",
-    "gen_ai.execute_tool.duration",
-)
-"""Histograms of seconds."""
-
-COUNTS: Final = {
-    "gen_ai.invoke_agent.inference_calls": "{inference_call}",
-    "gen_ai.invoke_agent.tool_calls": "{tool_call}",
+BOUNDARIES: Final = {
+    "s": [0.01 * 2**step for step in range(14)],
+    "{token}": [float(4**step) for step in range(14)],
 }
-"""Histograms of numbers -> their unit."""
+"""Unit -> the boundaries of its histograms: 10 ms to 82 s, 1 to 67 million tokens."""
 
 USAGE: Final = {
     "input_tokens": "gen_ai.client.inference.usage.input_tokens",
@@ -55,6 +41,20 @@ OPERATION_TOKENS: Final = {
 OLDER_DURATION: Final = "gen_ai.client.operation.duration"
 OLDER_TOKENS: Final = "gen_ai.client.token.usage"
 
+HISTOGRAMS: Final = {
+    "gen_ai.client.inference.duration": "s",
+    "gen_ai.client.inference.time_to_first_chunk": "s",
+    "gen_ai.client.inference.time_per_output_chunk": "s",
+    **dict.fromkeys(OPERATION_TOKENS.values(), "{token}"),
+    "gen_ai.invoke_agent.duration": "s",
+    "gen_ai.invoke_agent.inference_calls": "{inference_call}",
+    "gen_ai.invoke_agent.tool_calls": "{tool_call}",
+    "gen_ai.execute_tool.duration": "s",
+    OLDER_DURATION: "s",
+    OLDER_TOKENS: "{token}",
+}
+"""Histogram -> its unit. One without a value is never exported."""
+
 METRIC_ATTRIBUTES: Final = (
     "gen_ai.operation.name",
     "gen_ai.provider.name",
@@ -78,54 +78,40 @@ class Metrics:
         self._older_names = older_names
         self._histograms: dict[str, Histogram] = {}
         self._counters: dict[str, Counter] = {}
-        seconds = [*DURATIONS, OLDER_DURATION] if older_names else DURATIONS
-        tokens = list(OPERATION_TOKENS.values())
-        if older_names:
-            tokens.append(OLDER_TOKENS)
-        for name in seconds:
-            self._add_histogram(meter, name, "s", SECONDS)
-        for name in tokens:
-            self._add_histogram(meter, name, "{token}", TOKENS)
-        for name, unit in COUNTS.items():
-            self._add_histogram(meter, name, unit, None)
+        for name, unit in HISTOGRAMS.items():
+            self._histograms[name] = meter.create_histogram(
+                name, unit, explicit_bucket_boundaries_advisory=BOUNDARIES.get(unit)
+            )
         for name in USAGE.values():
             self._counters[name] = meter.create_counter(name, "{token}")
-
-    def _add_histogram(
-        self, meter: Meter, name: str, unit: str, boundaries: tuple[float, ...] | None
-    ) -> None:
-        self._histograms[name] = meter.create_histogram(
-            name, unit, explicit_bucket_boundaries_advisory=boundaries
-        )
 
     def record(self, name: str, value: float, attributes: Mapping[str, Any]) -> None:
         """Records a value in the histogram of a name."""
         self._histograms[name].record(value, dict(attributes))
 
-    def record_request(
-        self, span: Mapping[str, Any], seconds: float, usage: Usage | None, *, is_stream: bool
-    ) -> None:
+    def record_request(self, span: Mapping[str, Any], seconds: float, usage: Usage | None) -> None:
         """Records the metrics of one request.
 
         Args:
             span: the attributes of its span.
             seconds: how long it took.
             usage: its tokens; None: the provider reported none, which counts as 0.
-            is_stream: whether there was a first chunk to wait for.
         """
         attributes = metric_attributes(span)
-        failed = dict(attributes)
-        if "error.type" in span:
-            failed["error.type"] = span["error.type"]
+        failed = known({**attributes, "error.type": span.get("error.type")})
         self.record("gen_ai.client.inference.duration", seconds, failed)
         first_chunk = span.get("gen_ai.response.time_to_first_chunk")
-        if is_stream and first_chunk is not None:
+        if first_chunk is not None and "gen_ai.request.stream" in span:
             self.record("gen_ai.client.inference.time_to_first_chunk", first_chunk, attributes)
         self._add_usage(attributes, usage or Usage())
         for field, name in OPERATION_TOKENS.items():
             self.record(name, getattr(usage, field, None) or 0, failed)
         if self._older_names:
-            self._record_older(attributes, failed, seconds, usage or Usage())
+            self.record(OLDER_DURATION, seconds, failed)
+            for kind in ("input", "output"):
+                number = getattr(usage, f"{kind}_tokens", None)
+                if number is not None:
+                    self.record(OLDER_TOKENS, number, {**attributes, "gen_ai.token.type": kind})
 
     def _add_usage(self, attributes: Mapping[str, Any], usage: Usage) -> None:
         for field, name in USAGE.items():
@@ -138,19 +124,6 @@ class Metrics:
                 by_modality = {**by_modality, "unknown": max(rest, 0)}
             for modality, number in by_modality.items():
                 self._counters[name].add(number, {**attributes, "gen_ai.token.modality": modality})
-
-    def _record_older(
-        self,
-        attributes: Mapping[str, Any],
-        failed: Mapping[str, Any],
-        seconds: float,
-        usage: Usage,
-    ) -> None:
-        self.record(OLDER_DURATION, seconds, failed)
-        for kind in ("input", "output"):
-            number = getattr(usage, f"{kind}_tokens")
-            if number is not None:
-                self.record(OLDER_TOKENS, number, {**attributes, "gen_ai.token.type": kind})
 
 
 def metric_attributes(span: Mapping[str, Any]) -> dict[str, Any]:

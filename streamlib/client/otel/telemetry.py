@@ -1,8 +1,8 @@
 """Spans, metrics and events of a client, by the GenAI conventions. Needs the extra `otel`.
 
-    INTERNAL  invoke_agent planner      a run of `agent`
-      CLIENT  chat claude-opus-5        each request of it; one that is retried is one span
-      INTERNAL  execute_tool weather    each call that ran
+INTERNAL  invoke_agent planner      a run of `agent`
+  CLIENT  chat claude-opus-5        each request of it; one that is retried is one span
+  INTERNAL  execute_tool weather    each call that ran
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +46,10 @@ CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 STABILITY_VARIABLE: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
 LATEST: Final = "gen_ai_latest_experimental"
 """Value of `STABILITY_VARIABLE` that asks for the newest names alone."""
+
+DETAILS: Final = "gen_ai.client.inference.operation.details"
+EXCEPTION: Final = "gen_ai.client.operation.exception"
+"""The events."""
 
 SCOPE: Final = "streamlib"
 """The name of the tracer, the meter and the logger."""
@@ -103,7 +107,7 @@ class Telemetry:
         self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
         meter = metrics.get_meter(SCOPE, meter_provider=meter_provider)
         self.metrics = Metrics(meter, older_names=older_names)
-        self._logger = get_logger(SCOPE, logger_provider=logger_provider)
+        self.logger = get_logger(SCOPE, logger_provider=logger_provider)
 
     def of_stream(self, request: Request, prompt: Prompt | None) -> StreamSpan:
         """Watches a stream.
@@ -161,44 +165,19 @@ class Telemetry:
             error = type(failure).__qualname__
             raise
         finally:
-            content = self.written(lambda: self._content_of_call(call, outputs))
-            timed.add_content(content)
+            timed.add_content(lambda: self._content_of_call(call, outputs))
             seconds = timed.end(error)
             measured = {name: attributes.get(name) for name in TOOL_ATTRIBUTES}
             measured["error.type"] = error
             self.metrics.record("gen_ai.execute_tool.duration", seconds, known(measured))
 
     def _content_of_call(self, call: PendingCall, outputs: list[CallOutput]) -> dict[str, Any]:
-        content = {"gen_ai.tool.call.arguments": self.writer.arguments_of(call)}
+        [part] = self.writer.parts(call)
+        content = {"gen_ai.tool.call.arguments": part.get("arguments", part)}
         for output in outputs:
-            content["gen_ai.tool.call.result"] = self.writer.output_of(output)
+            [part] = self.writer.parts(output)
+            content["gen_ai.tool.call.result"] = part.get("response", part)
         return content
-
-    def written(self, write: Any) -> dict[str, Any]:
-        """The content that a function writes; nothing where nobody asked, or redaction fails."""
-        if self.content == "none":
-            return {}
-        try:
-            written: dict[str, Any] = write()
-        except Exception:
-            # What cannot be redacted is not recorded; the request itself goes on.
-            _log.warning("telemetry leaves content out: it cannot be written", exc_info=True)
-            return {}
-        return written
-
-    def emit(
-        self, name: str, severity: SeverityNumber, attributes: Mapping[str, Any], span: Span
-    ) -> None:
-        """Records an event, as part of a span."""
-        self._logger.emit(
-            LogRecord(
-                timestamp=time.time_ns(),
-                context=trace.set_span_in_context(span),
-                severity_number=severity,
-                attributes=dict(attributes),
-                event_name=name,
-            )
-        )
 
 
 class TimedSpan:
@@ -213,6 +192,8 @@ class TimedSpan:
         """When it began, in nanoseconds since 1970."""
         self._clock = 0
         """The same, on a clock that nobody sets."""
+        self.is_open = False
+        """Whether it began, and did not end."""
 
     def begin(self, attributes: Mapping[str, Any]) -> None:
         """Begins the span, as a child of the current one."""
@@ -220,6 +201,7 @@ class TimedSpan:
         self.span = self.telemetry.tracer.start_span(
             self._name, kind=self._kind, attributes=dict(attributes), start_time=self._started
         )
+        self.is_open = True
 
     def current(self) -> AbstractContextManager[object]:
         """Makes it the current one."""
@@ -227,12 +209,35 @@ class TimedSpan:
             self.span, end_on_exit=False, record_exception=False, set_status_on_exception=False
         )
 
-    def add_content(self, content: Mapping[str, Any]) -> None:
-        """Adds content, where spans have it: as JSON, since attributes have no structure."""
+    def add_content(self, write: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Adds the content that a function writes; returns it.
+
+        Nothing where nobody asked for content. On spans it is JSON: attributes have no structure.
+        """
+        if self.telemetry.content == "none":
+            return {}
+        try:
+            content = write()
+        except Exception:
+            # What cannot be redacted is not recorded; the request itself goes on.
+            _log.warning("telemetry leaves content out: it cannot be written", exc_info=True)
+            return {}
         if self.telemetry.content in ("spans", "both"):
             for name, value in content.items():
                 text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
                 self.span.set_attribute(name, text)
+        return content
+
+    def emit(self, name: str, severity: SeverityNumber, attributes: dict[str, Any]) -> None:
+        """Records an event of the span."""
+        record = LogRecord(
+            timestamp=time.time_ns(),
+            context=trace.set_span_in_context(self.span),
+            severity_number=severity,
+            attributes=attributes,
+            event_name=name,
+        )
+        self.telemetry.logger.emit(record)
 
     def end(self, error: str | None) -> float:
         """Ends the span; returns the seconds that it took.
@@ -240,6 +245,7 @@ class TimedSpan:
         Args:
             error: what went wrong, as a word: a provider's message may quote content.
         """
+        self.is_open = False
         if error is not None:
             mark_failed(self.span, error)
         nanoseconds = time.monotonic_ns() - self._clock
@@ -247,33 +253,26 @@ class TimedSpan:
         return nanoseconds / 1e9
 
 
-class StreamSpan:
+class StreamSpan(TimedSpan):
     """The span of one stream; see `StreamWatch`."""
 
     def __init__(self, telemetry: Telemetry, request: Request, prompt: Prompt | None) -> None:
-        self._telemetry = telemetry
+        name = f"{operation_name(request.wire_api)} {request.model}"
+        super().__init__(telemetry, name, SpanKind.CLIENT)
         self._request = request
         self._prompt = prompt
-        name = f"{operation_name(request.wire_api)} {request.model}"
-        self._timed = TimedSpan(telemetry, name, SpanKind.CLIENT)
         self._attributes: dict[str, Any] = {}
         """What the span has."""
         self._last_chunk: float | None = None
         """When the last chunk was received, by the client's clock."""
-        self._is_open = False
 
     @contextmanager
     def opening(self) -> Generator[None]:
         """See `StreamWatch`."""
         self._attributes = request_attributes(self._prompt, self._request)
-        self._timed.begin(self._named(self._attributes))
-        self._is_open = True
-        with self._timed.current():
+        self.begin(self._named(self._attributes))
+        with self.current():
             yield
-
-    def current(self) -> AbstractContextManager[object]:
-        """Makes its span the current one."""
-        return self._timed.current()
 
     def received(self, events: Sequence[ResponseEvent], now: float) -> None:
         """See `StreamWatch`."""
@@ -285,7 +284,7 @@ class StreamSpan:
         else:
             return
         if self._last_chunk is not None:
-            self._telemetry.metrics.record(
+            self.telemetry.metrics.record(
                 "gen_ai.client.inference.time_per_output_chunk",
                 now - self._last_chunk,
                 metric_attributes(self._attributes),
@@ -294,73 +293,49 @@ class StreamSpan:
 
     def ended(self, response: Response) -> None:
         """See `StreamWatch`."""
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
         if response.error is None and response.stop_reason is None:
             response = msgspec.structs.replace(response, error=UNFINISHED)
         self._attributes |= span_attributes(response)
-        self._timed.span.set_attributes(self._named(self._attributes))
-        self._record_content(response)
+        self.span.set_attributes(self._named(self._attributes))
+        content = self.add_content(lambda: self._content(response))
+        if content and self.telemetry.content in ("events", "both"):
+            self.emit(DETAILS, SeverityNumber.DEBUG, {**self._attributes, **content})
         error = response.error
         if error is not None:
-            self._record_failure(error)
-        seconds = self._timed.end(None if error is None else error.kind)
-        is_stream = "gen_ai.request.stream" in self._attributes
-        self._telemetry.metrics.record_request(
-            self._attributes, seconds, response.usage, is_stream=is_stream
-        )
+            message = error.kind if error.status is None else f"{error.kind}, {error.status}"
+            failure = {"exception.type": "streamlib.StreamError", "exception.message": message}
+            self.emit(EXCEPTION, SeverityNumber.WARN, failure)
+        seconds = self.end(None if error is None else error.kind)
+        self.telemetry.metrics.record_request(self._attributes, seconds, response.usage)
 
     def _named(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        return with_older_names(attributes) if self._telemetry.older_names else attributes
+        return with_older_names(attributes) if self.telemetry.older_names else attributes
 
-    def _record_content(self, response: Response) -> None:
-        writer = self._telemetry.writer
-
-        def write() -> dict[str, Any]:
-            asked = writer.of_request(self._prompt, self._request)
-            return {**asked, **writer.of_response(response)}
-
-        content = self._telemetry.written(write)
-        self._timed.add_content(content)
-        if content and self._telemetry.content in ("events", "both"):
-            self._telemetry.emit(
-                "gen_ai.client.inference.operation.details",
-                SeverityNumber.DEBUG,
-                {**self._attributes, **content},
-                self._timed.span,
-            )
-
-    def _record_failure(self, error: ErrorInfo) -> None:
-        message = error.kind if error.status is None else f"{error.kind} (status {error.status})"
-        self._telemetry.emit(
-            "gen_ai.client.operation.exception",
-            SeverityNumber.WARN,
-            {"exception.type": f"{SCOPE}.StreamError", "exception.message": message},
-            self._timed.span,
-        )
+    def _content(self, response: Response) -> dict[str, Any]:
+        writer = self.telemetry.writer
+        asked = writer.of_request(self._prompt, self._request)
+        return {**asked, **writer.of_response(response)}
 
 
-class RunSpan(RunWatch):
+class RunSpan(TimedSpan, RunWatch):
     """The span of a run of several responses; see `RunWatch`."""
 
-    def __init__(
-        self, telemetry: Telemetry, prompt: Prompt, name: str | None, model: str
-    ) -> None:
-        self._telemetry = telemetry
+    def __init__(self, telemetry: Telemetry, prompt: Prompt, name: str | None, model: str) -> None:
+        super().__init__(
+            telemetry, "invoke_agent" if name is None else f"invoke_agent {name}", SpanKind.INTERNAL
+        )
         self._prompt = prompt
         self._agent = known({"gen_ai.agent.name": name})
         self._model = {"gen_ai.request.model": model}
         self._conversation = known({"gen_ai.conversation.id": prompt.conversation_id})
-        title = "invoke_agent" if name is None else f"invoke_agent {name}"
-        self._timed = TimedSpan(telemetry, title, SpanKind.INTERNAL)
         self._requests = 0
         self._calls = 0
         self._usage = Usage()
         """The tokens of all responses so far."""
-        self._is_open = False
 
-    def begin(self) -> None:
+    def entered(self) -> None:
         """See `RunWatch`."""
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
@@ -371,19 +346,14 @@ class RunSpan(RunWatch):
             "gen_ai.request.stop_sequences": list(self._prompt.stop) or None,
             **dict.fromkeys(REQUEST_ALONE),
         }
-        self._timed.begin(known(attributes))
-        self._is_open = True
+        self.begin(known(attributes))
 
     def of_call(
         self, call: PendingCall, description: str | None
     ) -> AbstractContextManager[list[CallOutput]]:
         """See `CallWatcher`."""
         of_run = {**self._agent, **self._conversation}
-        return self._telemetry.of_call(call, description, **of_run)
-
-    def current(self) -> AbstractContextManager[object]:
-        """See `RunWatch`."""
-        return self._timed.current() if self._is_open else nullcontext()
+        return self.telemetry.of_call(call, description, **of_run)
 
     def requested(self) -> None:
         """See `RunWatch`."""
@@ -403,31 +373,28 @@ class RunSpan(RunWatch):
 
     def ended(self, response: Response, *failure: object) -> None:
         """See `RunWatch`."""
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
         self.responded(response)
-        attributes = span_attributes(response)
-        reasons = attributes.get("gen_ai.response.finish_reasons")
-        self._timed.span.set_attributes(
-            known({"gen_ai.response.finish_reasons": reasons, **self._usage.as_otel()})
-        )
-        self._timed.add_content(self._telemetry.written(lambda: self._content(response)))
+        reasons = span_attributes(response).get("gen_ai.response.finish_reasons")
+        attributes = {"gen_ai.response.finish_reasons": reasons, **self._usage.as_otel()}
+        self.span.set_attributes(known(attributes))
+        self.add_content(lambda: self._content(response))
         kind: str | None = None
         errors = [error for error in failure if isinstance(error, StreamError)]
         if errors:
             kind = errors[0].kind
         elif response.error is not None:
             kind = response.error.kind
-        seconds = self._timed.end(kind)
-        record = self._telemetry.metrics.record
+        seconds = self.end(kind)
+        record = self.telemetry.metrics.record
         measured = {**self._agent, **self._model, "error.type": kind}
         record("gen_ai.invoke_agent.duration", seconds, known(measured))
         record("gen_ai.invoke_agent.inference_calls", self._requests, self._agent)
         record("gen_ai.invoke_agent.tool_calls", self._calls, self._agent)
 
     def _content(self, response: Response) -> dict[str, Any]:
-        writer = self._telemetry.writer
+        writer = self.telemetry.writer
         return {**writer.of_prompt(self._prompt), **writer.of_response(response)}
 
 

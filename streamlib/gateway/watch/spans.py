@@ -14,7 +14,8 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import Span, SpanKind, Tracer
 from opentelemetry.util.types import AttributeValue
 
-from streamlib.client.otel import mark_failed, operation_name, provider_name
+from streamlib.client.otel.attributes import operation_name, provider_name
+from streamlib.client.otel.telemetry import mark_failed
 from streamlib.gateway.log_text import log_name
 from streamlib.gateway.watch.observer import Exchange, Observer
 from streamlib_parsers.errors import ErrorInfo

@@ -272,8 +272,7 @@ async def test_tokens_are_counted_by_modality() -> None:
     await gemini_request(recorded, Prompt("x"))
     metric = recorded.metrics["gen_ai.client.inference.usage.output_tokens"]
     counts = {
-        point.attributes["gen_ai.token.modality"]: point.value
-        for point in metric.data.data_points
+        point.attributes["gen_ai.token.modality"]: point.value for point in metric.data.data_points
     }
     # Thoughts are output of no modality.
     assert counts == {"text": 15, "image": 10, "audio": 1, "unknown": 4}
