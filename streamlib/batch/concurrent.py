@@ -86,12 +86,14 @@ async def map_concurrent(
     workers: dict[int, Any] = {}
     for number in range(min(limit, len(prompts) - len(rows))):
         workers[number] = _answered(run, waiting, prompts, digests)
+    # Of rows in place of events. One ahead: a worker asks its next prompt when its row is written.
+    answered: Any = merge(workers, ahead=1)
     try:
-        # One row ahead: a worker asks its next prompt when its row is written.
-        async with merge(workers, ahead=1) as answered:
-            async for _, row in answered:
+        async with answered:
+            async for _, answer in answered:
+                row: BatchRow = answer
                 try:
-                    row = _priced(row, price)  # noqa: PLW2901
+                    row = _priced(row, price)
                 finally:  # what was paid for is written, whatever the price says
                     if file is not None:
                         file.write(row)
@@ -133,7 +135,7 @@ class _SharedRun:
         """The row of one prompt, asked again where that may help."""
         attempt, waited, answered = 0, 0.0, self._answered
         while True:
-            while self.pause > 0:  # others may have made it longer meanwhile
+            while self.pause > 0:  # noqa: ASYNC110  # others may have made it longer meanwhile
                 await anyio.sleep(self.pause)
             try:
                 response, times = await self._respond(prompt)

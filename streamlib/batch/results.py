@@ -169,11 +169,11 @@ def _id_of_cut(line: str | bytes | JsonObject) -> str | None:
     if isinstance(line, dict):
         return None
     text = line.encode(errors="replace") if isinstance(line, str) else line
-    found = BEGINNING.match(text)
-    if found is None:
+    beginning = BEGINNING.match(text)
+    if beginning is None:
         return None
     try:
-        return msgspec.json.decode(found[1], type=str)
+        return msgspec.json.decode(beginning[1], type=str)
     except (msgspec.DecodeError, UnicodeError):
         return None
 

@@ -43,24 +43,24 @@ class RowFile:
                 raise ValueError(f"{self._path.name}, line {number}: {row_id!r} has a row already")
             if row.error is None:
                 rows[row_id], lines[row_id] = row, line + b"\n"
-        kept = b"".join(lines.values())
-        if kept != data:
+        content = b"".join(lines.values())
+        if content != data:
             temporary = self._path.with_name(self._path.name + ".part")
-            temporary.write_bytes(kept)
+            temporary.write_bytes(content)
             temporary.replace(self._path)
         self._file = self._path.open("ab", buffering=0)
         return rows
 
-    def _row(self, line: bytes, place: str, digests: Mapping[str, str]) -> tuple[str, BatchRow]:
+    def _row(self, line: bytes, line_name: str, digests: Mapping[str, str]) -> tuple[str, BatchRow]:
         try:
             row = self._decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise ValueError(f"{place}: this is no row: {error}") from None
+            raise ValueError(f"{line_name}: this is no row: {error}") from None
         if row.id is None or row.id not in digests:
-            raise ValueError(f"{place}: {row.id!r} is none of the prompts: give another file")
+            raise ValueError(f"{line_name}: {row.id!r} is none of the prompts: give another file")
         if row.request != digests[row.id]:
             raise ValueError(
-                f"{place}: {row.id!r} was asked with another prompt or model: give another file"
+                f"{line_name}: {row.id!r} was asked with another prompt or model: give another file"
             )
         return row.id, row
 

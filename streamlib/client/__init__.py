@@ -85,8 +85,7 @@ class Client(ClientSetup):
             functions; one that raises ends the stream with its exception.
         resume: whether a stream of a background response that breaks goes on over another
             connection by itself, as often as `retry` says. Experimental: docs/resume.md.
-        telemetry: what is recorded with OpenTelemetry: `True`, or `otel.Telemetry(…)`; None:
-            nothing. Needs the extra `otel`: docs/telemetry.md.
+        telemetry: records with OpenTelemetry: `True`, or `otel.Telemetry(…)` (docs/hooks.md).
         clock: seconds of a monotonic clock; for tests.
         now: the current time with a time zone; for tests.
         jitter: a random number from 0 to 1; for tests.

@@ -28,7 +28,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
-from streamlib.client.watch import StreamWatch, Watcher, watcher_of
+from streamlib.client.watch import NOBODY, Watcher, watcher_of
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
@@ -109,10 +109,7 @@ class ClientSetup:
         self._retry = retry or RetryPolicy()
         self._connections = connections
         self._dialects = tuple(dialects)
-        self._attempt_hooks: AttemptHooks | None = None
-        """None without hooks, so that no attempt pays for them."""
-        if on_request is not None or on_response is not None:
-            self._attempt_hooks = AttemptHooks(on_request, on_response)
+        self._attempt_hooks = _attempt_hooks(on_request, on_response)
         self._make_stream: Callable[[StreamConfig], ResponseStream] = ResponseStream
         """The class of this client's streams."""
         self._on_event = on_event
@@ -320,10 +317,19 @@ class ClientSetup:
 
     def _watched(self, config: StreamConfig, prompt: Prompt | None) -> StreamConfig:
         """The configuration of a stream that the client's telemetry is told of."""
-        watch: StreamWatch | None = None
+        watch = NOBODY
         if self._telemetry is not None and config.request is not None:
             watch = self._telemetry.of_stream(config.request, prompt)
         return msgspec.structs.replace(config, prompt=prompt, watch=watch)
+
+
+def _attempt_hooks(
+    on_request: OnRequest | None, on_response: OnResponse | None
+) -> AttemptHooks | None:
+    """The hooks of each attempt; None without any, so that no attempt pays for them."""
+    if on_request is None and on_response is None:
+        return None
+    return AttemptHooks(on_request, on_response)
 
 
 def _check_settings(

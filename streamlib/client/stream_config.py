@@ -14,7 +14,7 @@ from streamlib.client.reconnect import ReconnectingAttempt
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.sources import BytesSource, ResponseSource
-from streamlib.client.watch import StreamWatch
+from streamlib.client.watch import NOBODY, StreamWatch
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
 from streamlib.transport.deadline_timer import DeadlineTimer
@@ -68,7 +68,7 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
             stream does.
         resumption: how the stream is resumed where it broke; None if it cannot be.
         prompt: what the request was built from; None where the caller gave a `Request`.
-        watch: is told of the stream; None: nobody asked for telemetry.
+        watch: is told of the stream.
     """
 
     source: ResponseSource
@@ -85,7 +85,7 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
     orphans: list[Attempt] = []
     resumption: Resumption | None = None
     prompt: Prompt | None = None
-    watch: StreamWatch | None = None
+    watch: StreamWatch = NOBODY
 
     def __post_init__(self) -> None:
         check_errors(self.errors)

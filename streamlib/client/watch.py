@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Final, Protocol
 
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
@@ -16,21 +16,35 @@ from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import CallOutput, PendingCall
 
+NOTHING: Final = nullcontext()
+"""A block of nothing: it may be entered by many at once."""
 
-class StreamWatch(Protocol):
-    """What is told of one stream. It never raises."""
 
-    def opening(self) -> AbstractContextManager[None]:
-        """The stream is entered; what is sent meanwhile belongs to it."""
+class HasResponse(Protocol):
+    """A stream, as far as a watch looks at it."""
+
+    @property
+    def response(self) -> Response:
+        """The response so far."""
         ...
+
+
+class StreamWatch:
+    """What is told of one stream; this one listens to nothing. None of them raises."""
+
+    def opening(self) -> AbstractContextManager[object]:
+        """The stream is entered; what is sent meanwhile belongs to it."""
+        return NOTHING
 
     def received(self, events: Sequence[ResponseEvent], now: float) -> None:
         """Events of one read were received, at a time of the client's clock."""
-        ...
 
-    def ended(self, response: Response) -> None:
+    def ended(self, stream: HasResponse) -> None:
         """The stream is closed; a second call says nothing new."""
-        ...
+
+
+NOBODY: Final = StreamWatch()
+"""Where there is no telemetry."""
 
 
 class CallWatcher(Protocol):
@@ -51,7 +65,7 @@ class RunWatch:
 
     def current(self) -> AbstractContextManager[object]:
         """What happens within belongs to the run."""
-        return nullcontext()
+        return NOTHING
 
     def requested(self) -> None:
         """A request of the run is sent."""
@@ -85,7 +99,7 @@ class Watcher(CallWatcher, Protocol):
         ...
 
 
-def watcher_of(telemetry: Watcher | bool | None) -> Watcher | None:
+def watcher_of(telemetry: Watcher | bool | None) -> Watcher | None:  # noqa: FBT001  # an option
     """The telemetry of a client: `True` stands for one with its defaults.
 
     Raises:

@@ -94,7 +94,7 @@ class PipedRun:
             for output in self._round.errors:
                 self._deliver(output)
             with self._watch.current():
-                await self._toolbox.run(self._round.calls, self._answer)
+                await self._toolbox.run(self._round.calls, self._take_output)
             self._state = "answered"
             self._arrived.set()
 
@@ -103,7 +103,7 @@ class PipedRun:
         with self._watch.current():
             await self._stream.__aenter__()
 
-    def _answer(self, output: CallOutput) -> None:
+    def _take_output(self, output: CallOutput) -> None:
         self._watch.answered()
         self._deliver(output)
 

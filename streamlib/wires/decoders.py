@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.protocol import WIRE_APIS
@@ -91,19 +89,26 @@ def parse_request(
         raise invalid_request(f"not a request of {wire_api}: {reason}") from None
 
 
-def parse_settings(request: Request) -> Prompt:
+def parse_settings(
+    wire_api: WireApi, body: bytes, *, headers: Mapping[str, str], path: str
+) -> Prompt:
     """What a request asks for, without its conversation: its length costs next to nothing.
+
+    Args:
+        wire_api: as of `parse_request`, like the others.
+        body: the body.
+        headers: the request's headers.
+        path: the request's path.
 
     Raises:
         StreamError: `invalid_request`, where the body is not one of its wire.
     """
     try:
-        fields = msgspec.json.decode(request.body, type=dict[str, Raw])
+        fields = msgspec.json.decode(body, type=dict[str, Raw])
     except MALFORMED as error:
-        raise invalid_request(f"not a request of {request.wire_api}: {error}") from None
-    body = msgspec.json.encode({**fields, **_no_conversation(fields)})
-    path = urlsplit(request.url).path
-    return parse_request(request.wire_api, body, headers=request.headers, path=path)
+        raise invalid_request(f"not a request of {wire_api}: {error}") from None
+    settings = msgspec.json.encode({**fields, **_no_conversation(fields)})
+    return parse_request(wire_api, settings, headers=headers, path=path)
 
 
 def _no_conversation(fields: Mapping[str, Raw]) -> dict[str, Raw]:

@@ -73,20 +73,20 @@ def request_attributes(prompt: Prompt | None, request: Request) -> dict[str, Any
         request: what is sent.
     """
     sent = _settings(prompt, request)
-    asked = prompt or sent
+    wanted = prompt or sent
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": operation_name(request.wire_api),
         "gen_ai.provider.name": provider_name(request.origin.provider),
         "gen_ai.request.model": request.model,
         # A body that streams by its URL alone (Gemini, Bedrock) decodes to the same True.
         "gen_ai.request.stream": True if sent.stream is not False else None,
-        "gen_ai.request.stop_sequences": list(sent.stop or asked.stop) or None,
+        "gen_ai.request.stop_sequences": list(sent.stop or wanted.stop) or None,
         "gen_ai.request.previous_response.id": _previous_response(sent, request),
-        "gen_ai.prompt.name": asked.name,
-        "gen_ai.prompt.version": None if asked.name is None else asked.version,
+        "gen_ai.prompt.name": wanted.name,
+        "gen_ai.prompt.version": None if wanted.name is None else wanted.version,
         "streamlib.request.changes": _changed_settings(request) or None,
-        **_conversation(asked, sent),
-        **prompt_settings(asked),
+        **_conversation(wanted, sent),
+        **prompt_settings(wanted),
         **known(prompt_settings(sent)),
         **_server(request.url),
     }
@@ -153,7 +153,12 @@ def _settings(prompt: Prompt | None, request: Request) -> Prompt:
     # By name at run time: clients and wires do not import each other.
     decoders: Any = importlib.import_module("streamlib.wires.decoders")
     try:
-        sent: Prompt = decoders.parse_settings(request)
+        sent: Prompt = decoders.parse_settings(
+            request.wire_api,
+            request.body,
+            headers=request.headers,
+            path=urlsplit(request.url).path,
+        )
     except StreamError:  # `Prompt.extra` may hold anything
         return prompt or Prompt()
     return sent
@@ -178,10 +183,12 @@ def _previous_response(sent: Prompt, request: Request) -> Any:
 
 def _conversation(prompt: Prompt, sent: Prompt) -> dict[str, Any]:
     """Attributes of the conversation: the caller's id, or that of one which the provider keeps."""
-    attributes: dict[str, Any] = {"gen_ai.conversation.id": prompt.conversation_id}
-    if prompt.conversation_id is None:
-        kept = (sent.extra or {}).get("conversation")
-        attributes["gen_ai.conversation.id"] = kept.get("id") if isinstance(kept, dict) else kept
+    conversation_id: Any = prompt.conversation_id
+    if conversation_id is None:
+        conversation_id = (sent.extra or {}).get("conversation")
+    if isinstance(conversation_id, dict):
+        conversation_id = conversation_id.get("id")
+    attributes: dict[str, Any] = {"gen_ai.conversation.id": conversation_id}
     if any(isinstance(item, Compaction) for item in prompt.items):
         attributes["gen_ai.conversation.compacted"] = True
     return attributes

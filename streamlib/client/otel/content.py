@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -76,14 +77,14 @@ class ContentWriter:
         """The attributes of what was asked."""
         return self.of_prompt(_decoded(request) if prompt is None else prompt)
 
-    def of_prompt(self, asked: Prompt) -> JsonObject:
+    def of_prompt(self, prompt: Prompt) -> JsonObject:
         """The same of a prompt."""
-        attributes: JsonObject = {"gen_ai.input.messages": self._messages(asked.items)}
-        if asked.instructions is not None:
-            part = {"type": "text", "content": asked.instructions}
+        attributes: JsonObject = {"gen_ai.input.messages": self._messages(prompt.items)}
+        if prompt.instructions is not None:
+            part = {"type": "text", "content": prompt.instructions}
             attributes["gen_ai.system_instructions"] = [self._redacted_part(part)]
-        if asked.tools:
-            definitions = [self._redacted_part(_definition(tool)) for tool in asked.tools]
+        if prompt.tools:
+            definitions = [self._redacted_part(_definition(tool)) for tool in prompt.tools]
             attributes["gen_ai.tool.definitions"] = definitions
         return attributes
 
@@ -134,7 +135,8 @@ class ContentWriter:
         response = Response(status="completed", items=(message,), stop_reason="stop")
         # By name at run time: clients and wires do not import each other.
         module: Any = importlib.import_module("streamlib.wires.missing_deltas")
-        return accumulate(through(module.events_of(response), *self._stages)).text
+        stages: Any = self._stages
+        return accumulate(through(module.events_of(response), *stages)).text
 
 
 def _decoded(request: Request) -> Prompt:
@@ -142,7 +144,7 @@ def _decoded(request: Request) -> Prompt:
     decoders: Any = importlib.import_module("streamlib.wires.decoders")
     try:
         decoded: Prompt = decoders.parse_request(
-            request.wire_api, request.body, headers=request.headers, path=request.url
+            request.wire_api, request.body, headers=request.headers, path=urlsplit(request.url).path
         )
     except StreamError:
         return Prompt()

@@ -66,7 +66,7 @@ METRIC_ATTRIBUTES: Final = (
 """Attributes of a span that its metrics have, too."""
 
 
-class Metrics:
+class Instruments:
     """The instruments.
 
     Args:

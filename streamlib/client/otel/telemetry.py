@@ -29,8 +29,8 @@ from streamlib.client.otel.attributes import (
     with_older_names,
 )
 from streamlib.client.otel.content import CAPTURE_MODES, Content, ContentWriter
-from streamlib.client.otel.metrics import Metrics, metric_attributes
-from streamlib.client.watch import RunWatch
+from streamlib.client.otel.metrics import Instruments, metric_attributes
+from streamlib.client.watch import HasResponse, RunWatch, StreamWatch
 from streamlib.pipeline.stages import Stage
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
@@ -98,7 +98,7 @@ class Telemetry:
         older_names: bool | None = None,
     ) -> None:
         if older_names is None:
-            older_names = LATEST not in _words(os.environ.get(STABILITY_VARIABLE, ""))
+            older_names = LATEST not in _categories(os.environ.get(STABILITY_VARIABLE, ""))
         self.content = _capture_mode() if content is None else content
         if self.content not in CAPTURE_MODES.values():
             raise ValueError(f"content is none, spans, events or both, not {self.content!r}")
@@ -106,7 +106,7 @@ class Telemetry:
         self.older_names = older_names
         self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
         meter = metrics.get_meter(SCOPE, meter_provider=meter_provider)
-        self.metrics = Metrics(meter, older_names=older_names)
+        self.metrics = Instruments(meter, older_names=older_names)
         self.logger = get_logger(SCOPE, logger_provider=logger_provider)
 
     def of_stream(self, request: Request, prompt: Prompt | None) -> StreamSpan:
@@ -218,7 +218,7 @@ class TimedSpan:
             return {}
         try:
             content = write()
-        except Exception:
+        except Exception:  # noqa: BLE001  # a stage of the user's may raise anything
             # What cannot be redacted is not recorded; the request itself goes on.
             _log.warning("telemetry leaves content out: it cannot be written", exc_info=True)
             return {}
@@ -253,7 +253,7 @@ class TimedSpan:
         return nanoseconds / 1e9
 
 
-class StreamSpan(TimedSpan):
+class StreamSpan(TimedSpan, StreamWatch):
     """The span of one stream; see `StreamWatch`."""
 
     def __init__(self, telemetry: Telemetry, request: Request, prompt: Prompt | None) -> None:
@@ -291,10 +291,11 @@ class StreamSpan(TimedSpan):
             )
         self._last_chunk = now
 
-    def ended(self, response: Response) -> None:
+    def ended(self, stream: HasResponse) -> None:
         """See `StreamWatch`."""
         if not self.is_open:
             return
+        response = stream.response
         if response.error is None and response.stop_reason is None:
             response = msgspec.structs.replace(response, error=UNFINISHED)
         self._attributes |= span_attributes(response)
@@ -315,8 +316,8 @@ class StreamSpan(TimedSpan):
 
     def _content(self, response: Response) -> dict[str, Any]:
         writer = self.telemetry.writer
-        asked = writer.of_request(self._prompt, self._request)
-        return {**asked, **writer.of_response(response)}
+        question = writer.of_request(self._prompt, self._request)
+        return {**question, **writer.of_response(response)}
 
 
 class RunSpan(TimedSpan, RunWatch):
@@ -410,11 +411,11 @@ def _capture_mode() -> Content:
     Raises:
         ValueError: it names no place.
     """
-    word = os.environ.get(CAPTURE_VARIABLE, "").strip().upper() or "NO_CONTENT"
-    if word not in CAPTURE_MODES:
-        raise ValueError(f"{CAPTURE_VARIABLE} is one of {', '.join(CAPTURE_MODES)}, not {word!r}")
-    return CAPTURE_MODES[word]
+    mode = os.environ.get(CAPTURE_VARIABLE, "").strip().upper() or "NO_CONTENT"
+    if mode not in CAPTURE_MODES:
+        raise ValueError(f"{CAPTURE_VARIABLE} is one of {', '.join(CAPTURE_MODES)}, not {mode!r}")
+    return CAPTURE_MODES[mode]
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
+def _categories(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]

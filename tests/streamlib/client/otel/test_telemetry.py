@@ -527,7 +527,7 @@ async def test_older_names_are_there_until_the_newest_are_asked_for(
     ("word", "content"),
     [("", "none"), ("no_content", "none"), ("SPAN_ONLY", "spans"), ("SPAN_AND_EVENT", "both")],
 )
-def test_environment_says_where_content_goes(
+def test_environment_chooses_where_content_is(
     word: str, content: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", word)
@@ -557,11 +557,13 @@ async def test_traced_needs_no_prompt() -> None:
     recorded = Recorded()
     tracer = recorded.tracer_provider.get_tracer("mine")
     prompt = Prompt("hi", temperature=0.25, name="greet")
-    async with loopback() as client:
-        async with traced(client.stream(prompt, MODEL), tracer=tracer) as stream:
-            with tracer.start_as_current_span("inner"):
-                async for _ in stream:
-                    pass
+    async with (
+        loopback() as client,
+        traced(client.stream(prompt, MODEL), tracer=tracer) as stream,
+    ):
+        with tracer.start_as_current_span("inner"):
+            async for _ in stream:
+                pass
     attributes = recorded.attributes("chat")
     assert attributes["gen_ai.request.temperature"] == 0.25
     assert attributes["gen_ai.prompt.name"] == "greet"
