@@ -87,11 +87,11 @@ async def map_concurrent(
     for number in range(min(limit, len(prompts) - len(rows))):
         workers[number] = _answered(run, waiting, prompts, digests)
     # Of rows in place of events. One ahead: a worker asks its next prompt when its row is written.
-    answered: Any = merge(workers, ahead=1)
+    rows_in_turn: Any = merge(workers, ahead=1)
     try:
-        async with answered:
-            async for _, answer in answered:
-                row: BatchRow = answer
+        async with rows_in_turn:
+            async for _, merged_row in rows_in_turn:
+                row: BatchRow = merged_row
                 try:
                     row = _priced(row, price)
                 finally:  # what was paid for is written, whatever the price says
