@@ -40,7 +40,7 @@ from streamlib_parsers.events import TOKEN_EVENTS, Created, ResponseEvent
 from streamlib_parsers.items import CallOutput, CustomToolCall, FunctionCall, PendingCall
 from streamlib_parsers.namespaces import flat_call_name
 from streamlib_parsers.stream_error import StreamError
-from streamlib_parsers.usage import Usage
+from streamlib_parsers.usage import Usage, total
 
 CAPTURE_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 STABILITY_VARIABLE: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
@@ -98,7 +98,8 @@ class Telemetry:
         older_names: bool | None = None,
     ) -> None:
         if older_names is None:
-            older_names = LATEST not in _categories(os.environ.get(STABILITY_VARIABLE, ""))
+            categories = os.environ.get(STABILITY_VARIABLE, "").replace(" ", "").split(",")
+            older_names = LATEST not in categories
         self.content = _capture_mode() if content is None else content
         if self.content not in CAPTURE_MODES.values():
             raise ValueError(f"content is none, spans, events or both, not {self.content!r}")
@@ -304,7 +305,7 @@ class StreamSpan(TimedSpan, StreamWatch):
         if content and self.telemetry.content in ("events", "both"):
             self.emit(DETAILS, SeverityNumber.DEBUG, {**self._attributes, **content})
         error = response.error
-        if error is not None:
+        if error is not None and error.kind != "cancelled":  # a reader that leaves is no failure
             message = error.kind if error.status is None else f"{error.kind}, {error.status}"
             failure = {"exception.type": "streamlib.StreamError", "exception.message": message}
             self.emit(EXCEPTION, SeverityNumber.WARN, failure)
@@ -364,8 +365,8 @@ class RunSpan(TimedSpan, RunWatch):
         """See `RunWatch`."""
         usage = response.usage or Usage()
         self._usage = Usage(
-            (self._usage.input_tokens or 0) + (usage.input_tokens or 0),
-            (self._usage.output_tokens or 0) + (usage.output_tokens or 0),
+            total(self._usage.input_tokens, usage.input_tokens),
+            total(self._usage.output_tokens, usage.output_tokens),
         )
 
     def answered(self) -> None:
@@ -415,7 +416,3 @@ def _capture_mode() -> Content:
     if mode not in CAPTURE_MODES:
         raise ValueError(f"{CAPTURE_VARIABLE} is one of {', '.join(CAPTURE_MODES)}, not {mode!r}")
     return CAPTURE_MODES[mode]
-
-
-def _categories(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]

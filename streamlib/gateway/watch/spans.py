@@ -14,10 +14,11 @@ from opentelemetry import propagate, trace
 from opentelemetry.trace import Span, SpanKind, Tracer
 from opentelemetry.util.types import AttributeValue
 
-from streamlib.client.otel.attributes import operation_name, provider_name
+from streamlib.client.otel.attributes import operation_name, provider_name, span_attributes
 from streamlib.client.otel.telemetry import mark_failed
 from streamlib.gateway.log_text import log_name
 from streamlib.gateway.watch.observer import Exchange, Observer
+from streamlib_parsers.accumulate import Choice, Response, Timing
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
@@ -112,11 +113,8 @@ def _operation(exchange: Exchange, wire_api: WireApi | None) -> str:
 
 
 def _response_attributes(exchange: Exchange) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
-    if exchange.usage is not None:
-        attributes.update(exchange.usage.as_otel())
+    choices: tuple[Choice, ...] = ()
     if exchange.stop_reason is not None:
-        attributes["gen_ai.response.finish_reasons"] = [exchange.stop_reason]
-    if exchange.first_token is not None:
-        attributes["gen_ai.response.time_to_first_chunk"] = exchange.first_token
-    return attributes
+        choices = (Choice(0, stop_reason=exchange.stop_reason),)
+    timing = Timing(first_token=exchange.first_token)
+    return span_attributes(Response(choices=choices, usage=exchange.usage, timing=timing))

@@ -324,6 +324,7 @@ async def test_stream_that_is_left_early_is_cancelled() -> None:
                 break
         await stream.aclose()
     assert recorded.attributes("chat")["error.type"] == "cancelled"
+    assert recorded.events == []
 
 
 async def test_stream_that_is_read_event_by_event_has_one_end() -> None:
@@ -432,6 +433,14 @@ async def test_span_of_a_function_is_within_that_of_its_call() -> None:
     assert inner.parent is not None
     assert call.context is not None
     assert inner.parent.span_id == call.context.span_id
+
+
+async def test_run_without_counts_has_no_tokens() -> None:
+    recorded = Recorded()
+    watch = recorded.telemetry.of_run(Prompt("x"), None, "m")
+    watch.entered()
+    watch.ended(Response(status="completed", stop_reason="stop"))
+    assert [name for name in recorded.attributes("invoke_agent") if "usage" in name] == []
 
 
 async def test_run_that_fails_has_the_kind_of_its_error() -> None:
