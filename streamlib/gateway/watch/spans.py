@@ -115,6 +115,6 @@ def _operation(exchange: Exchange, wire_api: WireApi | None) -> str:
 def _response_attributes(exchange: Exchange) -> dict[str, Any]:
     choices: tuple[Choice, ...] = ()
     if exchange.stop_reason is not None:
-        choices = (Choice(0, stop_reason=exchange.stop_reason),)
+        choices = (Choice(0, native_stop_reason=exchange.stop_reason),)
     timing = Timing(first_token=exchange.first_token)
     return span_attributes(Response(choices=choices, usage=exchange.usage, timing=timing))
