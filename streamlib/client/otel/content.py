@@ -187,7 +187,8 @@ def _own_part(item: ResponseItem) -> JsonObject:
         value = getattr(item, name)
         if name in Item.__struct_fields__ or name in PROVIDER_STATE:
             continue
-        part[name] = _content(value) if isinstance(value, Media) else msgspec.to_builtins(value)
+        key = "id" if name == "call_id" else name
+        part[key] = _content(value) if isinstance(value, Media) else msgspec.to_builtins(value)
     return part
 
 
