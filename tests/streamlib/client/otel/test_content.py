@@ -90,7 +90,8 @@ def test_instructions_and_tools_are_redacted_too() -> None:
 
 def test_neighbours_of_one_role_are_one_message() -> None:
     call = FunctionCall("c", "f", "{}")
-    items = [user("a"), Reasoning("b"), call, call.output("d"), Message("developer", (Text("e"),))]
+    last = Message("developer", (Text("e"),))
+    items: list[ResponseItem] = [user("a"), Reasoning("b"), call, call.output("d"), last]
     messages: Any = PLAIN.of_prompt(Prompt(items))["gen_ai.input.messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "system"]
 
