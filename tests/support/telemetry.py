@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ class Recorded:
         self.tracer_provider = TracerProvider()
         self.tracer_provider.add_span_processor(SimpleSpanProcessor(self._spans))
         self._metrics = InMemoryMetricReader()
-        self._logs = InMemoryLogRecordExporter()
+        new_exporter: Callable[[], InMemoryLogRecordExporter] = InMemoryLogRecordExporter
+        self._logs = new_exporter()  # its constructor has no types
         logger_provider = LoggerProvider()
         logger_provider.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
         self.telemetry = Telemetry(
