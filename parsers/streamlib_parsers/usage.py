@@ -77,7 +77,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
         return rows
 
     def as_otel(self) -> dict[str, int]:
-        """The known counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10)."""
+        """The known counts under OpenTelemetry's GenAI attribute names (conventions of 2026-11)."""
         attributes: dict[str, int] = {}
         for name, attribute in OTEL_USAGE.items():
             number = getattr(self, name)
@@ -87,6 +87,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
             attributes[f"gen_ai.usage.{modality}.input_tokens"] = number
         for modality, number in self.output_modalities.items():
             attributes[f"gen_ai.usage.{modality}.output_tokens"] = number
+        for modality, number in self.cache_modalities.items():
+            attributes[f"gen_ai.usage.{modality}.cache_read.input_tokens"] = number
         return attributes
 
 

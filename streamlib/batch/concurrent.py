@@ -6,24 +6,25 @@ import hashlib
 import os
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import anyio
 import msgspec
 
 from streamlib.batch.results import BatchRow
+from streamlib.batch.row_file import RowFile
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.pipeline import Measure
+from streamlib.pipeline import Measure, merge
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.items import ResponseItem
 from streamlib_parsers.response import Response
 from streamlib_parsers.stream_error import StreamError
 
-RETRY: Final = RetryPolicy(retries=5, cap=60.0)
+RETRY: Final = RetryPolicy(retries=5, cap=60.0, retry_after_cap=3600.0)
 """How often a prompt is asked again: more patiently than for somebody who waits."""
 
 PROGRESS_SECONDS: Final = 2.0
@@ -33,9 +34,11 @@ LONGEST_PAUSE: Final = 60.0
 """Seconds that a window of a rate limit may make all wait: some are reset only the next day, and
 then the provider's refusal says more."""
 
+Question: TypeAlias = Prompt | str | Sequence[ResponseItem]
+
 
 async def map_concurrent(
-    prompts: Mapping[str, Prompt | str | Sequence[ResponseItem]],
+    prompts: Mapping[str, Question],
     model: str | list[str],
     *,
     client: Client,
@@ -58,7 +61,8 @@ async def map_concurrent(
         client: asks; it stays the caller's to close.
         out: a file of rows, a JSON object a line.
         limit: prompts that are asked at the same time.
-        retry: when one that failed is asked again.
+        retry: when one that failed is asked again. A refusal for the rate is no failure as long as
+            other prompts are answered.
         price: what a response costs, in any currency.
         progress: called with a line of text every two seconds, and at the end. None: to stderr.
         stop_after: how many may fail before the rest is not asked; None: all are.
@@ -71,112 +75,89 @@ async def map_concurrent(
         raise ValueError(f"limit is a number of prompts from 1, not {limit}")
     digests = {row_id: _digest(prompt, model) for row_id, prompt in prompts.items()}
     rows: dict[str, BatchRow] = {}
-    file: _RowFile | None = None
+    file: RowFile | None = None
     if out is not None:
-        file = _RowFile(Path(out))
+        file = RowFile(Path(out))
         rows = file.load(digests)
-    run = _SharedRun(
-        client, model, retry, price, progress or _to_stderr, stop_after, len(prompts), rows
-    )
-    waiting = [row_id for row_id in prompts if row_id not in rows]
-    room = anyio.CapacityLimiter(limit)
+    run = _SharedRun(client, model, retry)
+    board = _Progress(len(prompts), rows, progress or _to_stderr)
+    # One iterator for all workers: each takes the next prompt when it is free.
+    waiting = iter([row_id for row_id in prompts if row_id not in rows])
+    workers: dict[int, Any] = {}
+    for number in range(min(limit, len(prompts) - len(rows))):
+        workers[number] = _answered(run, waiting, prompts, digests)
+    # Of rows in place of events. One ahead: a worker asks its next prompt when its row is written.
+    rows_in_turn: Any = merge(workers, ahead=1)
     try:
-        async with anyio.create_task_group() as group:
-            for row_id in waiting:
-                # Taken here, so that there are no more tasks than prompts being asked.
-                await room.acquire_on_behalf_of(row_id)
-                if run.is_stopped:
+        async with rows_in_turn:
+            async for _, merged_row in rows_in_turn:
+                row: BatchRow = merged_row
+                try:
+                    row = _priced(row, price)
+                finally:  # what was paid for is written, whatever the price says
+                    if file is not None:
+                        file.write(row)
+                board.add(row)
+                if stop_after is not None and board.failed >= stop_after:
                     break
-                group.start_soon(_ask, run, room, file, row_id, prompts[row_id], digests[row_id])
-    except ExceptionGroup as crashes:
-        raise crashes.exceptions[0] from None
+                board.show_now_and_then(run.pause)
     finally:
         if file is not None:
             file.close()
-    run.show(is_last=True)
-    return [run.rows[row_id] for row_id in prompts if row_id in run.rows]
+    board.show()
+    return [rows[row_id] for row_id in prompts if row_id in rows]
 
 
-async def _ask(
+async def _answered(
     run: _SharedRun,
-    room: anyio.CapacityLimiter,
-    file: _RowFile | None,
-    row_id: str,
-    prompt: Prompt | str | Sequence[ResponseItem],
-    digest: str,
-) -> None:
-    """Asks one prompt until it has a row."""
-    try:
-        row = await run.row(row_id, prompt, digest)
-        if file is not None:
-            file.write(row)
-        run.add(row)
-    finally:
-        room.release_on_behalf_of(row_id)
+    waiting: Iterator[str],
+    prompts: Mapping[str, Question],
+    digests: Mapping[str, str],
+) -> AsyncGenerator[BatchRow]:
+    """The rows of one prompt after another, as long as there are any."""
+    for row_id in waiting:
+        yield await run.row(row_id, prompts[row_id], digests[row_id])
 
 
 class _SharedRun:
-    """What the prompts of a run share: the pace, and how far it is."""
+    """What the prompts of a run share: the client, and its pace."""
 
-    def __init__(
-        self,
-        client: Client,
-        model: str | list[str],
-        retry: RetryPolicy,
-        price: Callable[[Response], float] | None,
-        progress: Callable[[str], object],
-        stop_after: int | None,
-        total: int,
-        rows: dict[str, BatchRow],
-    ) -> None:
-        self.rows = rows
+    def __init__(self, client: Client, model: str | list[str], retry: RetryPolicy) -> None:
         self._client = client
         self._model: Any = model
         self._retry = retry
-        self._price = price
-        self._progress = progress
-        self._stop_after = stop_after
-        self._total = total
         self._paused_until = 0.0
         """No request is sent before this time, by the loop's clock."""
-        self._shown = anyio.current_time()
-        """When the last line of progress was shown."""
-        self._failed = 0
-        """Rows with an error."""
+        self._answered = 0
+        """Responses without an error."""
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether so many failed that the rest is not asked."""
-        return self._stop_after is not None and self._failed >= self._stop_after
-
-    async def row(
-        self, row_id: str, prompt: Prompt | str | Sequence[ResponseItem], digest: str
-    ) -> BatchRow:
+    async def row(self, row_id: str, prompt: Question, digest: str) -> BatchRow:
         """The row of one prompt, asked again where that may help."""
-        attempt, waited = 0, 0.0
+        attempt, waited, answered = 0, 0.0, self._answered
         while True:
-            await self._pause()
+            while self.pause > 0:  # noqa: ASYNC110  # others may have made it longer meanwhile
+                await anyio.sleep(self.pause)
             try:
                 response, times = await self._respond(prompt)
             except StreamError as failure:  # the request cannot be built
                 return BatchRow(row_id, error=failure.info, request=digest)
             error = response.error
             if error is None:
-                break
+                self._answered += 1
+                return BatchRow(row_id, response, request=digest, times=times)
+            is_limited = error.kind == "rate_limited"
+            if is_limited and self._answered > answered:
+                attempt, answered = 0, self._answered  # it is only not its turn yet
             delay = self._retry.wait(error, attempt, waited, random.random())  # noqa: S311
             if delay is None:
                 return BatchRow(row_id, response, error, request=digest, times=times)
-            if error.kind == "rate_limited":
+            if is_limited:
                 self._pause_all(delay)  # the others would be refused, too
             else:
                 await anyio.sleep(delay)
             attempt, waited = attempt + 1, waited + delay
-        price = None if self._price is None else self._price(response)
-        return BatchRow(row_id, response, request=digest, times=times, price=price)
 
-    async def _respond(
-        self, prompt: Prompt | str | Sequence[ResponseItem]
-    ) -> tuple[Response, dict[str, float | int | None]]:
+    async def _respond(self, prompt: Question) -> tuple[Response, dict[str, float | int | None]]:
         measure = Measure()
         stream = self._client.stream(prompt, self._model, errors="event", retry=NO_RETRY)
         async with stream.pipe(measure) as events:
@@ -185,10 +166,10 @@ class _SharedRun:
                     self._obey(event)
         return events.response, events.of(measure).row()
 
-    async def _pause(self) -> None:
-        # Others may have made the pause longer meanwhile.
-        while (seconds := self._paused_until - anyio.current_time()) > 0:  # noqa: ASYNC110
-            await anyio.sleep(seconds)
+    @property
+    def pause(self) -> float:
+        """Seconds until the next request may be sent."""
+        return self._paused_until - anyio.current_time()
 
     def _pause_all(self, seconds: float) -> None:
         self._paused_until = max(self._paused_until, anyio.current_time() + seconds)
@@ -201,26 +182,49 @@ class _SharedRun:
             if seconds is not None and seconds <= LONGEST_PAUSE:
                 self._pause_all(seconds)
 
+
+class _Progress:
+    """How far a run is, as lines of text."""
+
+    def __init__(
+        self, total: int, rows: dict[str, BatchRow], show_line: Callable[[str], object]
+    ) -> None:
+        self.failed = 0
+        self._total = total
+        self._rows = rows
+        self._show_line = show_line
+        self._shown = anyio.current_time()
+        """When the last line was shown."""
+
     def add(self, row: BatchRow) -> None:
         """Takes a row that is done."""
-        self.rows[str(row.id)] = row
+        self._rows[str(row.id)] = row
         if row.error is not None:
-            self._failed += 1
-        if anyio.current_time() - self._shown >= PROGRESS_SECONDS:
-            self.show()
+            self.failed += 1
 
-    def show(self, *, is_last: bool = False) -> None:
-        """Shows how far the run is, as a line of text."""
+    def show_now_and_then(self, pause: float) -> None:
+        """Shows a line where the last one is old."""
+        if anyio.current_time() - self._shown >= PROGRESS_SECONDS:
+            self.show(pause)
+
+    def show(self, pause: float = 0.0) -> None:
+        """Shows how far the run is, and whether it waits."""
         self._shown = anyio.current_time()
-        parts = [f"{len(self.rows)} of {self._total}"]
-        if self._failed:
-            parts.append(f"{self._failed} failed")
-        if self._price is not None:
-            parts.append(f"price {sum(row.price or 0.0 for row in self.rows.values()):.4f}")
-        pause = self._paused_until - self._shown
-        if pause > 0 and not is_last:
+        parts = [f"{len(self._rows)} of {self._total}"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        prices = [row.price for row in self._rows.values() if row.price is not None]
+        if prices:
+            parts.append(f"price {sum(prices):.4f}")
+        if pause > 0:
             parts.append(f"waiting {pause:.0f} s for a rate limit")
-        self._progress(", ".join(parts))
+        self._show_line(", ".join(parts))
+
+
+def _priced(row: BatchRow, price: Callable[[Response], float] | None) -> BatchRow:
+    if price is None or row.response is None or row.error is not None:
+        return row
+    return msgspec.structs.replace(row, price=price(row.response))
 
 
 def _used_up(window: Window | None) -> float | None:
@@ -234,62 +238,8 @@ def _to_stderr(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-def _digest(prompt: Prompt | str | Sequence[ResponseItem], model: str | list[str]) -> str:
+def _digest(prompt: Question, model: str | list[str]) -> str:
     """What tells a request from another one: of the prompt and the model."""
     wanted = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
     data = msgspec.json.encode([wanted, model], order="deterministic")
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-class _RowFile:
-    """The file of rows: one row for each prompt, whenever the process was killed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._decoder = msgspec.json.Decoder(BatchRow)
-        self._file: Any = None
-
-    def load(self, digests: Mapping[str, str]) -> dict[str, BatchRow]:
-        """The rows that are done. The file is written anew without the others.
-
-        Raises:
-            ValueError: a row is of another run, or is none.
-        """
-        rows: dict[str, BatchRow] = {}
-        lines: list[bytes] = []
-        data = self._path.read_bytes() if self._path.exists() else b""
-        # What follows the last end of a line was being written when the process was killed.
-        for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-            row = self._row(line, number, digests)
-            if row.error is None and row.id not in rows:
-                rows[str(row.id)] = row
-                lines.append(line + b"\n")
-        if b"".join(lines) != data:
-            temporary = self._path.with_name(self._path.name + ".part")
-            temporary.write_bytes(b"".join(lines))
-            temporary.replace(self._path)
-        self._file = self._path.open("ab", buffering=0)
-        return rows
-
-    def _row(self, line: bytes, number: int, digests: Mapping[str, str]) -> BatchRow:
-        line_name = f"{self._path.name}, line {number}"
-        try:
-            row = self._decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise ValueError(f"{line_name}: this is no row: {error}") from None
-        if row.id is None or row.id not in digests:
-            raise ValueError(f"{line_name}: {row.id!r} is none of the prompts: give another file")
-        if row.request != digests[row.id]:
-            raise ValueError(
-                f"{line_name}: {row.id!r} was asked with another prompt or model: give another file"
-            )
-        return row
-
-    def write(self, row: BatchRow) -> None:
-        """Appends a row, in one write: a killed process leaves a whole line or a part of one."""
-        self._file.write(msgspec.json.encode(row) + b"\n")
-
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            self._file.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +20,18 @@ from streamlib_parsers.response import Response
 
 ID_KEYS: Final = {"custom_id": "openai", "key": "google", "recordId": "bedrock"}
 """Key of the id -> the provider whose results have it; Mistral's are written as OpenAI's."""
+
+SHAPES: Final = {"modelInput": "bedrock", "request": "google", "response": "openai"}
+"""Key of a line without an id -> the provider that writes such lines."""
+
+LINE_BYTES: Final = 256_000_000
+"""Bytes that a line may have: no provider takes a larger file for a whole batch of requests."""
+
+BEGINNING: Final = re.compile(
+    rb'\s*\{\s*(?:"id"\s*:\s*"[^"]*"\s*,\s*)?"(?:custom_id|key|recordId)"\s*:\s*'
+    rb'("(?:[^"\\]|\\.)*")'
+)
+"""The beginning of a line, up to its id: what is left of one that was cut."""
 
 NOT_RUN: Final[Mapping[str, ErrorKind]] = {
     "expired": "deadline",
@@ -68,7 +82,7 @@ def read_batch(
     is a row with an error, whose `line` says where it is. Send again what is `error.retryable`.
 
     Args:
-        lines: a path, the bytes of a file, or its lines; dicts of an SDK too.
+        lines: a path, the bytes of a file or its text, or its lines; dicts of an SDK too.
         provider: whose results these are; None: recognized by each line. Mistral's look like
             OpenAI's.
         sent: `BatchLines.requests`, so that calls have the names of your tools, and items their
@@ -97,13 +111,23 @@ def read_batch(
 def _lines(
     lines: str | os.PathLike[str] | bytes | Iterable[str | bytes | JsonObject],
 ) -> Iterator[str | bytes | JsonObject]:
+    if isinstance(lines, str) and lines.lstrip().startswith("{"):
+        lines = lines.encode(errors="surrogatepass")
     if isinstance(lines, bytes):
-        yield from lines.splitlines()
+        yield from _file_lines(io.BytesIO(lines))
     elif isinstance(lines, (str, os.PathLike)):
         with open(lines, "rb") as file:
-            yield from file
+            yield from _file_lines(file)
     else:
         yield from lines
+
+
+def _file_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long only the beginning, which is no JSON."""
+    while line := file.readline(LINE_BYTES):
+        yield line
+        while len(line) == LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(LINE_BYTES)
 
 
 def _row(
@@ -112,6 +136,7 @@ def _row(
     """The row of one line."""
     batch_id: str | None = None
     try:
+        batch_id = _id_of_cut(line)
         value = _value(line)
         batch_id, usual = _id(value)
         if provider is None:
@@ -123,7 +148,8 @@ def _row(
         )
     if isinstance(result, ErrorInfo):
         return BatchRow(batch_id, error=result, line=number)
-    response = _response(result, sent.get(batch_id))
+    request = None if batch_id is None else sent.get(batch_id)
+    response = _response(result, request)
     if response.error is not None and not response.items:
         return BatchRow(batch_id, error=response.error, line=number)
     return BatchRow(batch_id, response, response.error, number)
@@ -138,12 +164,33 @@ def _value(line: str | bytes | JsonObject) -> JsonObject:
         raise _Unreadable(f"no JSON, or only its beginning: {error}") from None
 
 
-def _id(value: JsonObject) -> tuple[str, str]:
-    """The id of a line, and the provider that writes it under that key."""
+def _id_of_cut(line: str | bytes | JsonObject) -> str | None:
+    """The id at the beginning of a line, which may have no end."""
+    if isinstance(line, dict):
+        return None
+    text = line.encode(errors="replace") if isinstance(line, str) else line
+    beginning = BEGINNING.match(text)
+    if beginning is None:
+        return None
+    try:
+        return msgspec.json.decode(beginning[1], type=str)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+def _id(value: JsonObject) -> tuple[str | None, str]:
+    """The id of a line, None where it has none, and the provider that writes such lines."""
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(metadata.get("key"), str):
+        return metadata["key"], "google"  # of a batch whose requests were not in a file
     for key, provider in ID_KEYS.items():
         batch_id = value.get(key)
         if isinstance(batch_id, str):
             return batch_id, provider
+    # Ids are optional on Bedrock and Mistral, and Vertex has none.
+    for key, provider in SHAPES.items():
+        if key in value:
+            return None, provider
     raise _Unreadable(f"none of the keys {', '.join(ID_KEYS)} with an id")
 
 
@@ -228,8 +275,10 @@ def _openai(line: JsonObject) -> _LineBody | ErrorInfo:
 
 
 def _google(line: JsonObject) -> _LineBody | ErrorInfo:
-    if line.get("response") is not None:
+    if line.get("response"):
         return _LineBody("gemini", _object(line["response"], "response"))
+    if isinstance(line.get("status"), str) and line["status"]:  # Vertex says it in words
+        return _LineBody("gemini", {"error": {"message": line["status"]}}, 400)
     error = _object(line.get("error"), "neither response nor error: error")
     code = error.get("code")
     status = 400

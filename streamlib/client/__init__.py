@@ -85,6 +85,7 @@ class Client(ClientSetup):
             functions; one that raises ends the stream with its exception.
         resume: whether a stream of a background response that breaks goes on over another
             connection by itself, as often as `retry` says. Experimental: docs/resume.md.
+        telemetry: records with OpenTelemetry: `True`, or `otel.Telemetry(…)` (docs/hooks.md).
         clock: seconds of a monotonic clock; for tests.
         now: the current time with a time zone; for tests.
         jitter: a random number from 0 to 1; for tests.
@@ -234,6 +235,7 @@ class Client(ClientSetup):
         deadlines: Deadlines | None = None,
     ) -> ResponseStream:
         tools: Sequence[ToolSpec] = ()
+        wanted: Prompt | None = None
         if isinstance(prompt, Request):
             request = with_headers(prompt, headers)
             service = self._provider(provider or request.origin.provider or "custom")
@@ -244,7 +246,7 @@ class Client(ClientSetup):
             target, service = self._target(name, provider, wire_api, base_url, account)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         config = self._config(request, service, api_key, tools, dialects, errors)
-        config = with_waits(config, retry, deadlines)
+        config = self._watched(with_waits(config, retry, deadlines), wanted)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)
@@ -568,6 +570,7 @@ class Client(ClientSetup):
                 hooks=self._attempt_hooks,
                 on_event=self._on_event,
                 stream_config=partial(self._config_for, service),
+                watched=self._watched,
                 require_open=self._require_open,
                 clock=self._clock,
                 now=self._now,

@@ -11,6 +11,7 @@ from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.hooks import OnEvent, OnRequest, OnResponse
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream_config import ErrorMode
+from streamlib.client.watch import Watcher
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.transport.deadlines import Deadlines
@@ -67,6 +68,7 @@ class ClientOptions(TypedDict, total=False):
     on_response: OnResponse | None
     on_event: OnEvent | None
     resume: bool
+    telemetry: Watcher | bool | None
     clock: Clock
     now: Callable[[], datetime]
     jitter: Callable[[], float]

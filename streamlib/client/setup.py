@@ -28,6 +28,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
+from streamlib.client.watch import NOBODY, Watcher, watcher_of
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
@@ -77,6 +78,7 @@ class ClientSetup:
         on_response: OnResponse | None = None,
         on_event: OnEvent | None = None,
         resume: bool = False,
+        telemetry: Watcher | bool | None = None,
         clock: Clock = anyio.current_time,
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
@@ -107,16 +109,14 @@ class ClientSetup:
         self._retry = retry or RetryPolicy()
         self._connections = connections
         self._dialects = tuple(dialects)
-        self._attempt_hooks: AttemptHooks | None = None
-        """None without hooks, so that no attempt pays for them."""
-        if on_request is not None or on_response is not None:
-            self._attempt_hooks = AttemptHooks(on_request, on_response)
+        self._attempt_hooks = _attempt_hooks(on_request, on_response)
         self._make_stream: Callable[[StreamConfig], ResponseStream] = ResponseStream
         """The class of this client's streams."""
         self._on_event = on_event
         if on_event is not None:
             self._make_stream = partial(HookedStream, on_event=on_event)
         self._resumes = resume
+        self._telemetry = watcher_of(telemetry)
         self._background_endpoints: set[str] = set()
         """Base URLs that this client requested background responses from: for their cursors."""
         self._clock = clock
@@ -140,6 +140,11 @@ class ClientSetup:
     def deadlines(self) -> Deadlines:
         """The time limits of its streams."""
         return self._deadlines
+
+    @property
+    def telemetry(self) -> Watcher | None:
+        """What records its streams; None: nothing does."""
+        return self._telemetry
 
     def _require_open(self) -> None:
         if self._closed:
@@ -309,6 +314,22 @@ class ClientSetup:
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)
         return self._opened_transport
+
+    def _watched(self, config: StreamConfig, prompt: Prompt | None) -> StreamConfig:
+        """The configuration of a stream that the client's telemetry is told of."""
+        watch = NOBODY
+        if self._telemetry is not None and config.request is not None:
+            watch = self._telemetry.of_stream(config.request, prompt)
+        return msgspec.structs.replace(config, prompt=prompt, watch=watch)
+
+
+def _attempt_hooks(
+    on_request: OnRequest | None, on_response: OnResponse | None
+) -> AttemptHooks | None:
+    """The hooks of each attempt; None without any, so that no attempt pays for them."""
+    if on_request is None and on_response is None:
+        return None
+    return AttemptHooks(on_request, on_response)
 
 
 def _check_settings(

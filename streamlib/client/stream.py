@@ -264,7 +264,8 @@ class ResponseStream:
 
     async def __aenter__(self) -> Self:
         self._move(StreamAction.ENTER)
-        await self._exclusive(self._open)
+        with self._config.watch.opening():
+            await self._exclusive(self._open)
         return self
 
     async def __aexit__(
@@ -430,6 +431,7 @@ class ResponseStream:
             if self._state is not _READING:  # in READING, `DELIVER` would change nothing
                 self._move(StreamAction.DELIVER)
             self._times.note_events(events, self._attempt.last_read_at)
+            self._config.watch.received(events, self._attempt.last_read_at)
             self._pending.extend(events)
         elif not self._pending:
             await self._finish()
@@ -516,6 +518,7 @@ class ResponseStream:
         if self._state not in ENDED:
             self._move(StreamAction.CLOSE)
             await self._drain_and(self._attempt.close)
+            self._config.watch.ended(self)
         if self._state is StreamState.CANCELLING and self._config.errors == "raise":
             raise StreamError(CANCELLED, self.response)
         self._loops.end()
@@ -550,6 +553,7 @@ class ResponseStream:
             # A task that still waits delivers its events itself.
             if self._state not in BUSY:
                 self._accumulate_remaining()
+            self._config.watch.ended(self)
 
     def _accumulate_remaining(self) -> None:
         """Adds events that were received and not delivered to the response."""

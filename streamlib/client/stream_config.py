@@ -14,7 +14,9 @@ from streamlib.client.reconnect import ReconnectingAttempt
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.sources import BytesSource, ResponseSource
+from streamlib.client.watch import NOBODY, StreamWatch
 from streamlib.request.build import Request
+from streamlib.request.prompt import Prompt
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.items import WireApi
@@ -65,6 +67,8 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
             of a client. The garbage collector cannot await the closing of a connection: the next
             stream does.
         resumption: how the stream is resumed where it broke; None if it cannot be.
+        prompt: what the request was built from; None where the caller gave a `Request`.
+        watch: is told of the stream.
     """
 
     source: ResponseSource
@@ -80,6 +84,8 @@ class StreamConfig(Struct, frozen=True, kw_only=True):
     jitter: Callable[[], float] = no_jitter
     orphans: list[Attempt] = []
     resumption: Resumption | None = None
+    prompt: Prompt | None = None
+    watch: StreamWatch = NOBODY
 
     def __post_init__(self) -> None:
         check_errors(self.errors)

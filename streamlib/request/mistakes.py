@@ -120,6 +120,8 @@ FIELDS: Final[dict[str, tuple[type[Any] | tuple[type[Any], ...], str]]] = {
     "model": (str, "a text, provider:model"),
     "stream": (bool, "True or False"),
     "background": (bool, "True or False"),
+    "name": (str, "a text"),
+    "version": (str, "a text"),
     "max_output_tokens": (int, "a whole number"),
     "top_k": (int, "a whole number"),
     "seed": (int, "a whole number"),

@@ -220,6 +220,9 @@ class Prompt(
         model: the model that a decoded request named (`parse_request`); used
             where the call names none.
         stream: whether a decoded request wanted a stream (`parse_request`).
+        name: the name of the prompt, where prompts are kept under names; for
+            telemetry, and never sent. Wires: none.
+        version: the version of the prompt of that name, likewise.
 
     Raises:
         TypeError: a name that is no option, or a value of the wrong kind: dicts
@@ -259,6 +262,8 @@ class Prompt(
     headers: dict[str, str] = {}
     structured: Structured | None = None
     background: bool | None = None
+    name: str | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:

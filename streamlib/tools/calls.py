@@ -6,6 +6,7 @@ import inspect
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -13,6 +14,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from streamlib.client.watch import CallWatcher
 from streamlib.request.built_in_text import error_output
 from streamlib.request.prompt import Prompt
 from streamlib.structured.functions import function_name, is_async, signature_of
@@ -78,6 +80,7 @@ async def run_calls(
     timeout: float | None = None,  # noqa: ASYNC109  # of each call, not of this function
     handlers: Handlers | None = None,
     approve: Approve | None = None,
+    telemetry: CallWatcher | None = None,
 ) -> list[CallOutput]:
     """Runs the calls that wait in a response; returns their outputs, in the order of the calls.
 
@@ -106,12 +109,20 @@ async def run_calls(
         approve: decides about calls of tools that are marked with `needs_approval`, and about
             approvals that a provider asks for, unless a handler does. If it raises, the call does
             not run.
+        telemetry: records each call that runs: `Client.telemetry`.
 
     Raises:
         ValueError: the limit is less than 1, or two tools have the same name.
         TypeError: an element of `tools` is not a tool, or a function has no name.
     """
-    toolbox = Toolbox(tools, limit=limit, timeout=timeout, handlers=handlers, approve=approve)
+    toolbox = Toolbox(
+        tools,
+        limit=limit,
+        timeout=timeout,
+        handlers=handlers,
+        approve=approve,
+        telemetry=telemetry,
+    )
     return await toolbox.run(response.pending)
 
 
@@ -126,7 +137,10 @@ class Toolbox:
         timeout: float | None = None,
         handlers: Handlers | None = None,
         approve: Approve | None = None,
+        telemetry: CallWatcher | None = None,
     ) -> None:
+        self.telemetry = telemetry
+        """Records each call that runs; None: nothing does."""
         self._tools = tuple(tools)
         self._limit = at_least_one("limit", limit)
         self._timeout = timeout
@@ -217,8 +231,9 @@ class Toolbox:
                 return None
             if decision is not True:
                 return error_output(call, scrub_text(decision or DENIED))
-            with anyio.move_on_after(self._timeout):
-                return as_output(call, await run())
+            with self._watch(call) as outputs, anyio.move_on_after(self._timeout):
+                outputs.append(as_output(call, await run()))
+                return outputs[0]
             message = f"the call gave no result within {self._timeout:g} seconds"
         except (InvalidArguments, _UnknownToolError) as error:
             message = str(error)
@@ -234,6 +249,24 @@ class Toolbox:
             message = "the call was cancelled"
         # An exception may quote the URL or the header that it failed with.
         return error_output(call, redact(scrub_text(message)))
+
+    def _watch(self, call: PendingCall) -> AbstractContextManager[list[CallOutput]]:
+        """Where the output of a call that runs is put."""
+        if self.telemetry is None:
+            return nullcontext([])
+        return self.telemetry.of_call(call, self._description(call))
+
+    def _description(self, call: PendingCall) -> str | None:
+        """What the model is told of the tool that a call is for."""
+        if not isinstance(call, (FunctionCall, CustomToolCall)):
+            return None
+        name = flat_call_name(call)
+        for tool in self._tools:
+            spec = tool[0] if isinstance(tool, tuple) else tool
+            if isinstance(spec, ToolSpec) and spec.name == name:
+                return spec.description
+        function = self._functions.get(name)
+        return None if function is None else signature_of(function).description
 
     async def _decision(self, call: PendingCall) -> bool | str | None:
         """What somebody decided about a call; True where nobody has to."""

@@ -39,6 +39,7 @@ class AgentRun(PipedRun):
         handlers: functions for kinds of calls; see `run_calls`.
         approve: decides about calls; see `run_calls`. With it, calls at the end of the prompt that
             wait for an output come first: a page's user has decided since (`UIRequest.approve`).
+        name: the agent's name, for telemetry.
         **options: the options of `Client.stream`, for each request.
     """
 
@@ -54,6 +55,7 @@ class AgentRun(PipedRun):
         timeout: float | None = None,
         handlers: Handlers | None = None,
         approve: Approve | None = None,
+        name: str | None = None,
         **options: Unpack[StreamOptions],
     ) -> None:
         wrap_key_of(options)
@@ -66,6 +68,7 @@ class AgentRun(PipedRun):
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
         self._send = partial(check_async(client).stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
+        self._watch = self._watched(client, self._prompt, name)
         self._turns_left = at_least_one("max_turns", max_turns) - 1
         self._round = Round(unanswered_calls(first.items) if approve is not None else ())
         if self._round.calls:
@@ -86,25 +89,18 @@ class AgentRun(PipedRun):
     async def __aenter__(self) -> AgentRun:
         # It lives as long as the block: within `__anext__` it would cross scopes of the caller.
         self._group = await anyio.create_task_group().__aenter__()
+        self._watch.entered()
         try:
             if self._round.calls:
                 self._start_calls()
                 return self
-            await self._stream.__aenter__()
+            await self._enter_stream()
             if self._stream.status is None or self._stream.status >= 400:
                 self._ready.extend([event async for event in self._stream])
-        except BaseException:
-            await self.__aexit__()
+        except BaseException as error:
+            await self.__aexit__(type(error), error)
             raise
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            await self._stream.aclose()
-        finally:
-            self._group.cancel_scope.cancel()
-            # Without the exception of the block, which the group would wrap in another one.
-            await self._group.__aexit__(None, None, None)
 
     async def __anext__(self) -> RunEvent:
         while not self._ready:
@@ -142,7 +138,8 @@ class AgentRun(PipedRun):
         stream = self._send(prompt)
         if stream.request.body == self._stream.request.body:
             raise invalid_request("the next request would repeat this one", "repeated_request")
+        self._watch.responded(self.response)
         self._prompt, self._stream, self._round = prompt, stream, self._round.next()
         self._turns_left -= 1
         self._state = "response"
-        await stream.__aenter__()
+        await self._enter_stream()

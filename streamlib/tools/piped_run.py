@@ -7,9 +7,13 @@ from typing import ClassVar, Literal, Self, TypeVar
 
 import anyio
 
+from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
+from streamlib.client.watch import RunWatch, Watcher
+from streamlib.request.prompt import Prompt
 from streamlib.tools.calls import Toolbox
 from streamlib.tools.rounds import Round
+from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.items import CallOutput
 
@@ -35,6 +39,8 @@ class PipedRun:
     """Outputs to deliver, or events of a refusal."""
     _arrived: anyio.Event
     """Set when an output was added, or all are there."""
+    _watch: RunWatch
+    """The telemetry of the client, or nobody."""
 
     @property
     def is_new(self) -> bool:
@@ -43,6 +49,11 @@ class PipedRun:
 
     def __aiter__(self) -> Self:
         return self
+
+    @property
+    def response(self) -> Response:
+        """The current response."""
+        raise NotImplementedError
 
     async def __anext__(self) -> RunEvent:
         raise NotImplementedError
@@ -54,6 +65,24 @@ class PipedRun:
             self._calls.cancel()
         await self._stream.aclose()
 
+    async def __aexit__(self, *failure: object) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._watch.ended(self.response, *failure)
+            self._group.cancel_scope.cancel()
+            # Without the exception of the block, which the group would wrap in another one.
+            await self._group.__aexit__(None, None, None)
+
+    def _watched(self, client: Client, prompt: Prompt, name: str | None) -> RunWatch:
+        """The client's telemetry of this run, and of the calls that it makes; or nobody's."""
+        watcher: Watcher | None = getattr(client, "telemetry", None)
+        if watcher is None:
+            return RunWatch()
+        watch = watcher.of_run(prompt, name, self._stream.request.model)
+        self._toolbox.telemetry = watch
+        return watch
+
     def _start_calls(self) -> None:
         """Runs the calls of the round while the run is iterated."""
         self._state = "calls"
@@ -64,9 +93,19 @@ class PipedRun:
         with anyio.CancelScope() as self._calls:
             for output in self._round.errors:
                 self._deliver(output)
-            await self._toolbox.run(self._round.calls, self._deliver)
+            with self._watch.current():
+                await self._toolbox.run(self._round.calls, self._take_output)
             self._state = "answered"
             self._arrived.set()
+
+    async def _enter_stream(self) -> None:
+        self._watch.requested()
+        with self._watch.current():
+            await self._stream.__aenter__()
+
+    def _take_output(self, output: CallOutput) -> None:
+        self._watch.answered()
+        self._deliver(output)
 
     def _deliver(self, output: CallOutput) -> None:
         self._round.outputs.append(output)

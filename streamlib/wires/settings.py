@@ -41,7 +41,7 @@ What `Prompt` cannot express stays in the fields, which become `Prompt.extra`.
 NOT_SETTINGS: Final = frozenset(
     # the conversation, what describes the request itself, what is done before a wire's builder
     {"input", "instructions", "tools", "extra", "extra_wire", "model", "stream", "headers"}
-    | {"structured"}
+    | {"structured", "name", "version"}
 )
 """Fields of `Prompt` that are no settings of a wire."""
 

@@ -53,7 +53,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 """Options that say nothing without another one."""
 
-OTHERS = {"input", "extra", "extra_wire", "headers", "model", "stream"}
+OTHERS = {"input", "extra", "extra_wire", "headers", "model", "stream", "name", "version"}
 """Fields that are no options of a wire."""
 
 

@@ -62,7 +62,17 @@ SETTINGS: dict[str, Any] = {
     "tools.strict": [msgspec.structs.replace(TOOL, strict=True)],
 }
 """Field, or field and what of it -> a value."""
-NOT_SETTINGS = {"input", "extra", "extra_wire", "model", "stream", "headers", "cache"}
+NOT_SETTINGS = {
+    "input",
+    "extra",
+    "extra_wire",
+    "model",
+    "stream",
+    "headers",
+    "cache",
+    "name",
+    "version",
+}
 """What is sent anyway, describes the request itself, or has its own tests."""
 BASES: dict[str, dict[str, Any]] = {
     # these say something about others, and alone nothing

@@ -29,6 +29,7 @@ from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_text import text_error
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread
 from streamlib.client.sync.stream import LockedStream, SyncStream
+from streamlib.client.watch import Watcher
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
@@ -158,6 +159,11 @@ class SyncClient:
     def deadlines(self) -> Deadlines:
         """The time limits of its streams."""
         return self._client.deadlines
+
+    @property
+    def telemetry(self) -> Watcher | None:
+        """What records its streams; None: nothing does."""
+        return self._client.telemetry
 
     @overload
     def stream(

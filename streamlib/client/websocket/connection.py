@@ -71,6 +71,7 @@ class ConnectionConfig(Struct, frozen=True, kw_only=True):
         hooks: run for the handshake.
         on_event: sees each event of each response.
         stream_config: makes the configuration of a stream.
+        watched: adds the client's telemetry to it.
         require_open: raises if the client is closed.
         clock: seconds, on a clock that runs steadily.
         now: the current time with a time zone.
@@ -91,6 +92,7 @@ class ConnectionConfig(Struct, frozen=True, kw_only=True):
     hooks: AttemptHooks | None
     on_event: OnEvent | None
     stream_config: StreamConfigurer
+    watched: Callable[[StreamConfig, Prompt | None], StreamConfig]
     require_open: Callable[[], None]
     clock: Clock
     now: Callable[[], datetime]
@@ -212,6 +214,7 @@ class Connection:
         source = LaneSource(self, lane, LaneRequest(prompt, target, request, prompt.items))
         errors = errors or self._config.errors
         config = self._config.stream_config(request, source, prompt.tools, dialects, errors)
+        config = self._config.watched(config, prompt)
         policy = msgspec.structs.asdict(config.retry)
         retry = LaneRetry(**policy, source=source)
         parse = partial(_parser_without_headers, config.parse)

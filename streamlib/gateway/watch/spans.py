@@ -8,20 +8,19 @@ They contain no content. The application exports them, or `opentelemetry-instrum
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from opentelemetry import propagate, trace
-from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace import Span, SpanKind, Tracer
 from opentelemetry.util.types import AttributeValue
 
-from streamlib.client.otel import PROVIDER_NAMES
+from streamlib.client.otel.attributes import operation_name, provider_name, span_attributes
+from streamlib.client.otel.telemetry import mark_failed
 from streamlib.gateway.log_text import log_name
 from streamlib.gateway.watch.observer import Exchange, Observer
+from streamlib_parsers.accumulate import Choice, Response, Timing
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
-
-GENERATE_CONTENT: Final = frozenset({"gemini", "interactions"})
-"""Wires whose operation has this name in the conventions; on other wires it is `chat`."""
 
 
 class Spans(Observer):
@@ -71,7 +70,7 @@ class Spans(Observer):
             kind=SpanKind.CLIENT,
             attributes={
                 "gen_ai.operation.name": operation,
-                "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider),
+                "gen_ai.provider.name": provider_name(provider),
                 "gen_ai.request.model": log_name(model),
                 "gen_ai.request.stream": exchange.operation != "count",
             },
@@ -81,7 +80,7 @@ class Spans(Observer):
         """Marks the target as failed."""
         span = self._targets.get(exchange.request_id)
         if span is not None:
-            _mark_failed(span, error)
+            mark_failed(span, error.kind)
 
     def ended(self, exchange: Exchange) -> None:
         """Closes both spans."""
@@ -91,7 +90,7 @@ class Spans(Observer):
         if exchange.status is not None:
             span.set_attribute("http.response.status_code", exchange.status)
         if exchange.error is not None:
-            _mark_failed(span, exchange.error)
+            mark_failed(span, exchange.error.kind)
         span.end()
 
     def _end_target(self, exchange: Exchange) -> None:
@@ -110,21 +109,12 @@ def _operation(exchange: Exchange, wire_api: WireApi | None) -> str:
     # The conventions have no name for a count.
     if exchange.operation == "count":
         return "count_tokens"
-    return "generate_content" if wire_api in GENERATE_CONTENT else "chat"
-
-
-def _mark_failed(span: Span, error: ErrorInfo) -> None:
-    # Only the kind: a provider's message may quote content.
-    span.set_attribute("error.type", error.kind)
-    span.set_status(StatusCode.ERROR, error.kind)
+    return operation_name(wire_api)
 
 
 def _response_attributes(exchange: Exchange) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
-    if exchange.usage is not None:
-        attributes.update(exchange.usage.as_otel())
+    choices: tuple[Choice, ...] = ()
     if exchange.stop_reason is not None:
-        attributes["gen_ai.response.finish_reasons"] = [exchange.stop_reason]
-    if exchange.first_token is not None:
-        attributes["gen_ai.response.time_to_first_chunk"] = exchange.first_token
-    return attributes
+        choices = (Choice(0, native_stop_reason=exchange.stop_reason),)
+    timing = Timing(first_token=exchange.first_token)
+    return span_attributes(Response(choices=choices, usage=exchange.usage, timing=timing))

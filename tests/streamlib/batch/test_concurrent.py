@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from lab.killed_runs import kill_at_random
 from streamlib import ErrorInfo, Response
 from streamlib.batch import map_concurrent
 from streamlib.batch.concurrent import _used_up
@@ -75,6 +71,40 @@ async def test_refusal_makes_all_wait_and_is_asked_again() -> None:
         )
     assert len(client.requests) == 14
     assert [row.error for row in rows] == [None] * 12
+
+
+async def test_prompts_that_wait_their_turn_do_not_fail() -> None:
+    """A provider that answers one of four at a time refused some prompts for good."""
+    turns: list[TurnLike] = [BUSY, BUSY, BUSY, "a"] * 12
+    quick = RetryPolicy(retries=3, base=0.01)
+    async with scripted(turns) as client:
+        rows = await map_concurrent(
+            PROMPTS, MODEL, client=client, limit=4, retry=quick, progress=silent
+        )
+    assert [row.error for row in rows] == [None] * 12
+
+
+async def test_refusals_alone_end_in_rows_with_errors() -> None:
+    async with scripted([BUSY] * 12) as client:
+        rows = await map_concurrent(
+            {"a": "x", "b": "y"}, MODEL, client=client, retry=QUICK, progress=silent
+        )
+    assert [row.error is not None and row.error.kind for row in rows] == ["rate_limited"] * 2
+    assert len(client.requests) == 6
+
+
+async def test_price_that_fails_loses_no_row(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+
+    def price(response: Response) -> float:
+        raise LookupError(response.model)
+
+    async with scripted(["a"] * 12) as client:
+        with pytest.raises(LookupError):
+            await map_concurrent(
+                PROMPTS, MODEL, client=client, out=out, limit=1, price=price, progress=silent
+            )
+    assert written(out) == ["case-0"]
 
 
 async def test_failure_is_a_row_and_the_rest_goes_on() -> None:
@@ -151,6 +181,16 @@ async def test_file_of_another_run_is_refused(tmp_path: Path, line: str, message
     assert out.read_text() == before + line + "\n"
 
 
+async def test_file_with_two_rows_of_an_id_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    one = {"case-0": PROMPTS["case-0"]}
+    async with scripted(["a"]) as client:
+        await map_concurrent(one, MODEL, client=client, out=out, progress=silent)
+        out.write_text(out.read_text() * 2)
+        with pytest.raises(ValueError, match="line 2: 'case-0' has a row already"):
+            await map_concurrent(one, MODEL, client=client, out=out, progress=silent)
+
+
 async def test_file_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
     async with scripted(["a"] * 12) as client:
         with pytest.raises(OSError, match="directory"):
@@ -200,34 +240,8 @@ async def test_limit_in_the_headers_makes_all_wait() -> None:
     assert anyio.current_time() - began >= 0.2
 
 
-PROGRAM = """
-import sys, anyio
-from streamlib.batch import map_concurrent
-from streamlib.testing import MODEL, loopback
-
-async def main():
-    prompts = {f"case-{n}": f"What is {n}?" for n in range(60)}
-    async with loopback(pace=0.001) as client:
-        await map_concurrent(prompts, MODEL, client=client, out=sys.argv[1], limit=5)
-
-anyio.run(main)
-"""
-
-
 def test_killed_run_has_every_row_once(tmp_path: Path) -> None:
-    """Killed at moments that differ, then run to its end."""
-    out = tmp_path / "rows.jsonl"
-    command = [sys.executable, "-c", PROGRAM, str(out)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for rows in (3, 17, 40):
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if out.exists() and out.read_bytes().count(b"\n") >= rows:
-                break
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    assert ended.stderr.splitlines()[-1] == "60 of 60"
-    assert sorted(written(out)) == sorted(f"case-{number}" for number in range(60))
+    """The short form of `python -m lab.killed_runs`."""
+    _, rows = kill_at_random(tmp_path / "rows.jsonl", kills=2, seed=3)
+    assert sorted(str(row.id) for row in rows) == sorted(f"case-{n}" for n in range(30))
+    assert all(row.error is None for row in rows)

@@ -72,6 +72,7 @@ GOOD: dict[str, Any] = {
         "error": None,
     },
     "google": {"key": "a", "response": GEMINI},
+    "google inline": {"metadata": {"key": "a"}, "response": GEMINI},
     "bedrock converse": {"recordId": "a", "modelInput": {}, "modelOutput": CONVERSE},
     "bedrock invoke": {"recordId": "a", "modelInput": {}, "modelOutput": MESSAGE},
 }
@@ -195,6 +196,66 @@ def test_names_and_origin_are_those_that_were_sent() -> None:
     [made] = row.response.function_calls
     assert made.name == "my tool!"
     assert made.origin == lines.requests["a"].origin
+
+
+WITHOUT_ID: dict[str, Any] = {
+    "vertex": {"request": {"contents": []}, "response": GEMINI, "status": ""},
+    "mistral": {"id": "r", "custom_id": None, "response": {"status_code": 200, "body": COMPLETION}},
+    "bedrock": {"modelInput": {}, "modelOutput": CONVERSE},
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_ID)
+def test_result_without_an_id_is_not_lost(name: str) -> None:
+    [row] = read_batch([WITHOUT_ID[name]])
+    assert (row.id, row.error) == (None, None)
+    assert row.response is not None
+    assert row.response.text == "hi"
+
+
+def test_refusal_of_vertex_is_an_error_in_its_words() -> None:
+    [row] = read_batch([{"request": {}, "response": {}, "status": "Bad Request: no"}])
+    assert row.error is not None
+    assert (row.error.kind, row.response) == ("invalid_request", None)
+    assert "Bad Request: no" in row.error.message
+
+
+CUT = {
+    "anthropic": '{"custom_id":"b","res',
+    "openai": '{"id": "batch_req_1", "custom_id": "b", "response": {"status_code": 200',
+    "google": '{"key":"b","response":{"candidates":[{"content":{"parts":[{"text":"x',
+    "bedrock": '{"recordId":"b"',
+    "escaped": '{"custom_id":"\\u0062","result":',
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_line_that_was_cut_keeps_its_id(name: str) -> None:
+    [row] = read_batch(CUT[name].encode())
+    assert row.error is not None
+    assert (row.id, row.response, row.error.kind) == ("b", None, "malformed")
+
+
+@pytest.mark.parametrize("line", ['{"custom_i', '{"custom_id":"b', "", '{"x":{"key":"b"', "nul"])
+def test_line_that_was_cut_before_its_id_has_none(line: str) -> None:
+    rows = list(read_batch([line, *([] if line else ["{"])]))
+    assert [row.id for row in rows] == [None]
+    assert rows[0].error is not None
+
+
+def test_text_of_a_file_is_no_path() -> None:
+    text = "\n".join([json.dumps(GOOD["google"]), json.dumps({**GOOD["google"], "key": "b"})])
+    assert [row.id for row in read_batch(text)] == ["a", "b"]
+
+
+def test_line_that_is_too_long_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamlib.batch.results.LINE_BYTES", 1_000)
+    good = json.dumps(GOOD["google"]).encode()
+    long = json.dumps({"key": "long", "response": "x" * 3_500}).encode()
+    rows = list(read_batch(b"\n".join([good, long, good.replace(b'"a"', b'"z"')])))
+    assert [row.id for row in rows] == ["a", "long", "z"]
+    assert rows[1].error is not None
+    assert [row.error for row in (rows[0], rows[2])] == [None, None]
 
 
 BAD: dict[str, tuple[bytes, str]] = {
