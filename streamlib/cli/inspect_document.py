@@ -121,7 +121,15 @@ def capture_of(document: Inspection, name: str) -> Capture | None:
     for finding in document.findings:
         if finding.code == "recording_truncated":
             truncation = finding.text
-    return Capture(source.name or name, wire_api, recording, source.recorded, truncation)
+    return Capture(
+        source.name or name,
+        wire_api,
+        recording,
+        source.recorded,
+        truncation,
+        source.forms,
+        source.guessed,
+    )
 
 
 # --- on a terminal ---

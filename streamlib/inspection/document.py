@@ -61,6 +61,8 @@ class Source(Struct, frozen=True, kw_only=True):
         url: URL of the request, without its query.
         headers: response headers that recordings keep.
         end: None if the body ended; else what ended it (`Recording.end`).
+        forms: what its file was opened from, the outermost first, such as `HAR`, `compressed`.
+        guessed: whether the wire is what the content looks like, and nobody named it.
     """
 
     name: str
@@ -73,6 +75,8 @@ class Source(Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, str] = {}
     end: str | None = None
+    forms: tuple[str, ...] = ()
+    guessed: bool = False
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
