@@ -34,6 +34,7 @@ FindingCode: TypeAlias = Literal[
     "connection",
     "recording_truncated",
     "wrong_wire",
+    "html_page",
     "notice",
     "unknown_event",
     "late_end",
@@ -183,7 +184,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     Attributes:
         bytes: number of bytes of the body.
         chunks: number of chunks that were received.
-        frames: number of frames that were read.
+        frames: number of frames, also of those after the end of the response.
         characters: number of characters of text, reasoning, refusals and arguments.
         events: number of events of each type.
         first_byte: time of the first byte.
@@ -236,7 +237,7 @@ class FrameColumns(Struct, frozen=True, kw_only=True):
         kinds: names of frames on the wire, each once.
         kind: index into `kinds`, for each frame.
         bytes: number of bytes of each frame.
-        events: number of events of each frame.
+        events: number of events of each frame; 0 for those after the end of the response.
     """
 
     kinds: list[str]

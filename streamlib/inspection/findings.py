@@ -15,6 +15,7 @@ from streamlib.inspection.clock import Waits, longest
 from streamlib.inspection.document import Finding, FindingCode
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
+from streamlib.inspection.http_forms import is_page, page_words
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.events import (
     Completed,
@@ -28,6 +29,11 @@ from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.redaction import redact
 
 COMPLETE: Final = "the response is complete"
+
+HTML_PAGE: Final = (
+    "an HTML page, not a response of an API: the path of the address may be wrong, or a proxy or "
+    "a login answered"
+)
 
 TEXT_FIELDS: Final = ("arguments", "input", "text")
 """Fields of an item with output of the model."""
@@ -71,6 +77,7 @@ def _verdict(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
 def _failure(
     capture: Capture, steps: Sequence[Step], number: int, event: Failed
 ) -> Iterator[Finding]:
+    yield from _page(capture)
     hint = wrong_wire_hint(capture)
     if hint is not None:
         # Comes first, because the other findings follow from it.
@@ -90,6 +97,16 @@ def _failure(
         yield Finding(level="error", code="not_received", text=missing)
     yield from _incomplete_items(steps)
     yield from _end_of_recording(capture)
+
+
+def _page(capture: Capture) -> Iterator[Finding]:
+    """Says what page it is that a server, a proxy or a login sent in place of a response."""
+    body = capture.recording.body
+    if not is_page(body):
+        return
+    words = list(page_words(body, capture.recording.url))
+    detail = f": {printable(', '.join(words))}" if words else ""
+    yield Finding(level="error", code="html_page", text=HTML_PAGE, detail=detail)
 
 
 def _failure_offset(capture: Capture, step: Step, number: int, kind: str) -> Finding:

@@ -54,11 +54,13 @@ class Form(Struct, frozen=True):
         recognises: whether a part has this form. It may be wrong: see `open`.
         open: the parts inside; none where it is not this form after all. None: the part is a
             response, as it is.
+        is_named: whether a response is said to be from it. A recording needs no mention.
     """
 
     name: str
     recognises: Callable[[Part], bool]
     open: Callable[[Part], list[Part]] | None
+    is_named: bool = True
 
 
 def _by_bytes(recognises: Callable[[bytes], bool]) -> Callable[[Part], bool]:
@@ -107,7 +109,7 @@ def _open_event_log(part: Part) -> list[Part]:
 # --- the table ---
 
 FORMS: Final = (
-    Form("recording", _by_bytes(is_recording), _open_recordings),
+    Form("recording", _by_bytes(is_recording), _open_recordings, is_named=False),
     Form("event log", _by_bytes(_is_event_log), _open_event_log),
     Form("compressed", _by_bytes(http_forms.is_compressed), http_forms.open_compressed),
     Form("encoding", _by_bytes(http_forms.is_encoded), http_forms.open_encoded),
@@ -171,10 +173,11 @@ class _Opening:
                 return [part]
             if depth == DEPTH:
                 raise UnreadableFile(f"more than {DEPTH} forms inside one another")
+            forms = (*part.forms, form.name) if form.is_named else part.forms
             found: list[Part] = []
             for inner in form.open(part):
                 self._count(inner)
-                named = msgspec.structs.replace(inner, forms=(*part.forms, form.name))
+                named = msgspec.structs.replace(inner, forms=forms)
                 found += self.responses_in(named, depth + 1)
             if found:
                 return found

@@ -17,14 +17,17 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.redaction import redact
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})[^\r\n]*(?:\r?\n|\Z)")
-_NEXT_RESPONSE: Final = re.compile(rb"(?<=[\s}\]])HTTP/\d(?:\.\d)? \d{3}[^\r\n]*\r?\n[\w-]+:")
+_NEXT_RESPONSE: Final = re.compile(
+    rb"(?<=[\s}\]])HTTP/\d(?:\.\d)? \d{3}[^\r\n]{0,200}\r?\n[\w-]{1,100}:"
+)
 _END_OF_HEADERS: Final = re.compile(rb"\r?\n\r?\n")
 
 _VERBOSE_HEAD: Final = re.compile(rb"^< HTTP/", re.MULTILINE)
 _VERBOSE_REQUEST: Final = re.compile(rb"^> [A-Z]+ (\S+) HTTP/", re.MULTILINE)
 _VERBOSE_HOST: Final = re.compile(rb"^> host: *(\S+)", re.MULTILINE | re.IGNORECASE)
 _VERBOSE_NOISE: Final = re.compile(
-    rb"[*>] |[*>]$|[{}] \[\d+ bytes data\]|\s+% Total|\s+Dload|[\s\d.kMG]+[-\d]+:[-\d]{2}:[-\d]{2} "
+    rb"[*>] |[*>]$|[{}] \[\d+ bytes data\]|\s+% Total|\s+Dload"
+    rb"|[\s\d.kMG]{1,99}[-\d]{1,9}:[-\d]{2}:[-\d]{2} "
 )
 """Lines of `curl -v` that are neither a response header nor its body; `>` has the keys."""
 
@@ -406,13 +409,13 @@ def open_encoded(part: Part) -> list[Part]:
 
 # --- pages ---
 
-_TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{0,1000})", re.IGNORECASE)
+_TITLE: Final = re.compile(r"<title[^<>]{0,200}>([^<]{0,1000})", re.IGNORECASE)
 _ADDRESS: Final = re.compile(
     r"""saved from url=\(\d+\)(?P<saved>[^\s>]{1,1000})"""
-    r"""|<link[^>]{0,200}rel=["']?canonical["']?[^>]{0,200}href=["'](?P<link>[^"'>]{1,1000})"""
-    r"""|<meta[^>]{0,200}og:url["'][^>]{0,200}content=["'](?P<meta>[^"'>]{1,1000})"""
-    r"""|<base[^>]{0,200}href=["'](?P<base>[^"'>]{1,1000})"""
-    r"""|<form[^>]{0,200}action=["'](?P<form>https?:[^"'>]{1,1000})""",
+    r"""|<link[^<>]{0,200}rel=["']?canonical["']?[^<>]{0,200}href=["'](?P<link>[^"'>]{1,1000})"""
+    r"""|<meta[^<>]{0,200}og:url["'][^<>]{0,200}content=["'](?P<meta>[^"'>]{1,1000})"""
+    r"""|<base[^<>]{0,200}href=["'](?P<base>[^"'>]{1,1000})"""
+    r"""|<form[^<>]{0,200}action=["'](?P<form>https?:[^"'>]{1,1000})""",
     re.IGNORECASE,
 )
 _PAGE_BYTES: Final = 65_536

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from base64 import b64decode
@@ -52,8 +51,8 @@ _SHORT_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", 
 _ESCAPED: Final = re.compile(r'\{\s*\\+"|\\x22|\\u0022|\\n\s*(?:data|event):|\\n\\n')
 """What shows that a body was escaped: its quotes or its line ends."""
 
-_BASE64: Final = re.compile(rb"\s*[A-Za-z0-9+/\s]{24,}={0,2}\s*\Z")
-_FENCE: Final = re.compile(r"(?ms)^ *(?:```|~~~)\w*[ \t]*\r?\n(.*?)^ *(?:```|~~~) *$")
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/\r\n]{24,}+={0,2}")
+_FENCE: Final = re.compile(r"^ {0,9}(?:```|~~~)\w{0,20}[ \t]*\r?$", re.MULTILINE)
 
 
 # --- a response as it is ---
@@ -135,11 +134,20 @@ def open_lines(part: Part) -> list[Part]:
 
 
 class JsonInText(NamedTuple):
-    """A JSON object in a text: where it begins and ends, and what it is."""
+    """A JSON object in a text.
+
+    Attributes:
+        start: where it begins.
+        end: where it ends.
+        value: what it is.
+        is_certain: whether nothing before it failed to be one: else it may be the inside of an
+            object that was cut.
+    """
 
     start: int
     end: int
     value: dict[str, Any]
+    is_certain: bool
 
 
 def _decoded_at(text: str, start: int) -> tuple[dict[str, Any], int] | None:
@@ -159,6 +167,7 @@ def objects_in(text: str) -> Iterator[JsonInText]:
     offset = 0
     budget = 4 * len(text) + 1000
     decode = json.JSONDecoder().raw_decode
+    is_certain = True
     while True:
         brace = _OBJECT.search(text, offset)
         if brace is None or budget < 0:
@@ -171,10 +180,12 @@ def objects_in(text: str) -> Iterator[JsonInText]:
             reached = len(text) if line_end < 0 else line_end
             budget -= reached - start
             offset = start + 1
+            is_certain = False
         except (ValueError, RecursionError):
             return
         else:
-            yield JsonInText(start, offset, value)
+            yield JsonInText(start, offset, value, is_certain)
+            is_certain = True
 
 
 class _Gathering:
@@ -295,6 +306,9 @@ def open_json(part: Part) -> list[Part]:
         return gathering.parts
     previous = 0
     for found in objects_in(text):
+        if not found.is_certain and marker_of(found.value) is None:
+            _gather_inside(gathering, found.value)
+            continue
         if _DONE in text[previous : found.start]:
             gathering.done()
         previous = found.end
@@ -413,6 +427,9 @@ def open_printed_dict(part: Part) -> list[Part]:
         deepest = max(deepest, nesting)
     if deepest > _DICT_NESTING:
         return []
+    # Imported here, because few captures need it.
+    import ast
+
     try:
         return [part.holding(_json(ast.literal_eval(text)))]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -461,7 +478,7 @@ def _unescaped(text: str, *, as_bytes: bool) -> bytes:
 
 def is_base64(data: bytes) -> bool:
     """Whether it is a body in base64."""
-    if not _BASE64.match(data):
+    if not _BASE64.fullmatch(data.strip()):
         return False
     stripped = b"".join(data.split())
     if len(stripped) % 4:
@@ -478,10 +495,17 @@ def open_base64(part: Part) -> list[Part]:
 
 def is_fenced(data: bytes) -> bool:
     """Whether it is Markdown with a fenced block."""
-    return _FENCE.search(text_of(data)) is not None
+    return (b"```" in data or b"~~~" in data) and _FENCE.search(text_of(data)) is not None
 
 
 def open_fences(part: Part) -> list[Part]:
-    """The text of each fenced block that may be a response."""
-    blocks = [bytes_of(match[1]) for match in _FENCE.finditer(text_of(part.body))]
-    return [part.holding(block) for block in blocks if _holds_body(block)]
+    """The text of each fenced block that may be a response; the last may lack its end."""
+    text = text_of(part.body)
+    fences = list(_FENCE.finditer(text))
+    ends = [*(fence.start() for fence in fences[1::2]), len(text)]
+    found: list[Part] = []
+    for opening, end in zip(fences[::2], ends, strict=False):
+        block = bytes_of(text[opening.end() + 1 : end])
+        if _holds_body(block):
+            found.append(part.holding(block))
+    return found

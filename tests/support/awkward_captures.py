@@ -143,9 +143,7 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
         + CHAT
     ),
     "curl -i through a proxy": b"HTTP/1.1 200 Connection established\r\n\r\n" + headers() + CHAT,
-    "curl -i of a compressed body": (
-        headers(more="content-encoding: gzip") + gzip.compress(CHAT)
-    ),
+    "curl -i of a compressed body": (headers(more="content-encoding: gzip") + gzip.compress(CHAT)),
     "curl -v": _VERBOSE.encode() + CHAT + b"* Connection #0 left intact\n",
     "curl --raw": chunked(CHAT),
     "curl --raw -i": headers(more="transfer-encoding: chunked") + chunked(CHAT),
@@ -182,9 +180,7 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "Python logging of a line each": "".join(
         log(f"chunk: {payload}") for payload in [*_PAYLOADS, "[DONE]"]
     ).encode(),
-    "a log line with escaped events": log(
-        "body: " + json.dumps(text(CHAT)).strip('"')
-    ).encode(),
+    "a log line with escaped events": log("body: " + json.dumps(text(CHAT)).strip('"')).encode(),
     "a JSON log with the body": (
         json_line(msg="sending", request_body={"model": "m", "stream": True})
         + json_line(msg="received", response_body=text(CHAT))
