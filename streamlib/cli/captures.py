@@ -16,10 +16,10 @@ from typing import BinaryIO, Final
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
 from streamlib.display.safe_text import printable
-from streamlib.inspection.capture import Capture, capture_of_part
+from streamlib.inspection.capture import Capture, captures_of
 from streamlib.inspection.capture import events_of as parsed
+from streamlib.inspection.file_parts import FILE_BYTES, UnreadableFile, part_of
 from streamlib.inspection.forms import open_file
-from streamlib.inspection.parts import FILE_BYTES, UnreadableFile, part_of
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib.recording.files import is_inspection, is_recording
 from streamlib_parsers.errors import ErrorInfo
@@ -88,9 +88,7 @@ def _captures_in(name: str, data: bytes, wire_api: WireApi | None) -> Iterator[C
             raise CommandError(f"{name}: {_NOTHING_FOUND}", 2)
         parts = [part_of(data)]
     guessed: set[WireApi] = set()
-    for number, part in enumerate(parts, 1):
-        label = name if len(parts) == 1 else f"{name}#{number}"
-        capture = capture_of_part(label, part, wire_api)
+    for capture in captures_of(name, parts, wire_api):
         if capture.is_guessed and capture.wire_api not in guessed:
             guessed.add(capture.wire_api)
             _say_guess(capture)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from streamlib.inspection.parts import Part
+from streamlib.inspection.file_parts import FilePart
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording.files import Recording
@@ -62,7 +62,7 @@ class Capture(Struct, frozen=True):
         return {"headers": self.recording.headers}
 
 
-def capture_of_part(name: str, part: Part, wire_api: WireApi | None) -> Capture:
+def capture_of_part(name: str, part: FilePart, wire_api: WireApi | None) -> Capture:
     """The capture of a response that was found in a file.
 
     Args:
@@ -80,6 +80,22 @@ def capture_of_part(name: str, part: Part, wire_api: WireApi | None) -> Capture:
         part.forms,
         is_guessed=known is None,
     )
+
+
+def captures_of(name: str, parts: Sequence[FilePart], wire_api: WireApi | None) -> list[Capture]:
+    """The captures of the responses of a file; several are numbered.
+
+    Args:
+        name: the file.
+        parts: the responses that were found in it.
+        wire_api: the wire to read them as; None: see `capture_of_part`.
+    """
+    if len(parts) == 1:
+        return [capture_of_part(name, parts[0], wire_api)]
+    captures: list[Capture] = []
+    for number, part in enumerate(parts, 1):
+        captures.append(capture_of_part(f"{name}#{number}", part, wire_api))
+    return captures
 
 
 def no_report(_: int) -> None:

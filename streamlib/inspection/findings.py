@@ -15,7 +15,7 @@ from streamlib.inspection.clock import Waits, longest
 from streamlib.inspection.document import Finding, FindingCode
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
-from streamlib.inspection.http_forms import is_page, page_words
+from streamlib.inspection.http_forms import is_page, page_texts
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.events import (
     Completed,
@@ -104,8 +104,8 @@ def _page(capture: Capture) -> Iterator[Finding]:
     body = capture.recording.body
     if not is_page(body):
         return
-    words = list(page_words(body, capture.recording.url))
-    detail = f": {printable(', '.join(words))}" if words else ""
+    texts = list(page_texts(body, capture.recording.url))
+    detail = f": {printable(', '.join(words))}" if texts else ""
     yield Finding(level="error", code="html_page", text=HTML_PAGE, detail=detail)
 
 
@@ -146,12 +146,13 @@ def _incomplete_items(steps: Sequence[Step]) -> Iterator[Finding]:
     for number, step in enumerate(steps):
         for event in step.events:
             if isinstance(event, OutputItemDone) and event.item.status == "incomplete":
-                end = quote(_written(event.item)[-60:], 70)
+                written = _written(event.item)
+                end = f"it ends with {quote(written[-60:], 70)}" if written else "it is empty"
                 yield Finding(
                     level="error",
                     code="incomplete_item",
                     text=f"item {event.index} is incomplete",
-                    detail=f" ({item_label(event.item)}): it ends with {end}",
+                    detail=f" ({item_label(event.item)}): {end}",
                     byte=step.start,
                     frame=number,
                 )
@@ -268,7 +269,15 @@ def _unread_bytes(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
             text=f"not read: {len(rest):,} bytes after the end at byte {end:,}",
             detail=f": {excerpt(rest)}",
             byte=end,
+            frame=_first_unread(steps),
         )
+
+
+def _first_unread(steps: Sequence[Step]) -> int | None:
+    for number, step in enumerate(steps):
+        if not step.is_read:
+            return number
+    return None
 
 
 def _end_of_response(steps: Sequence[Step]) -> int | None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.inspection import http_forms, several, text_forms
-from streamlib.inspection.parts import FILE_BYTES, Part, UnreadableFile, part_of
+from streamlib.inspection.file_parts import FILE_BYTES, FilePart, UnreadableFile, part_of
 from streamlib.recording.files import (
     is_recording,
     load_events,
@@ -58,31 +58,31 @@ class Form(Struct, frozen=True):
     """
 
     name: str
-    recognises: Callable[[Part], bool]
-    open: Callable[[Part], list[Part]] | None
+    recognises: Callable[[FilePart], bool]
+    open: Callable[[FilePart], list[FilePart]] | None
     is_named: bool = True
 
 
-def _by_bytes(recognises: Callable[[bytes], bool]) -> Callable[[Part], bool]:
+def _by_bytes(recognises: Callable[[bytes], bool]) -> Callable[[FilePart], bool]:
     return lambda part: recognises(part.body)
 
 
 # --- streamlib's own files ---
 
 
-def _open_recordings(part: Part) -> list[Part]:
+def _open_recordings(part: FilePart) -> list[FilePart]:
     """The recordings of a file; of a truncated one what can be read."""
     recordings, problem = read(part.body)
-    opened = [Part(recording, part.forms, is_recorded=True) for recording in recordings]
+    opened = [FilePart(recording, part.forms, is_recorded=True) for recording in recordings]
     rest = None if problem is None else read_rest(part.body, recordings)
     if rest is not None:
-        opened.append(Part(rest.recording, part.forms, rest.reason, is_recorded=True))
+        opened.append(FilePart(rest.recording, part.forms, rest.reason, is_recorded=True))
     elif problem is not None:
         reason = f"it starts as a streamlib recording, but {problem}"
         if not opened:
             raise UnreadableFile(reason)
         nothing = msgspec.structs.replace(opened[-1].recording, chunks=())
-        opened.append(Part(nothing, part.forms, reason, is_recorded=True))
+        opened.append(FilePart(nothing, part.forms, reason, is_recorded=True))
     return opened
 
 
@@ -90,7 +90,7 @@ def _is_event_log(data: bytes) -> bool:
     return data.startswith(b'{"type":') and "event log" in (of_another_kind(data) or "")
 
 
-def _open_event_log(part: Part) -> list[Part]:
+def _open_event_log(part: FilePart) -> list[FilePart]:
     """The events as a wire that holds all items has them."""
     # Imported here, because few files are logs of events.
     from streamlib.wires.encoders import encoder
@@ -134,7 +134,7 @@ FORMS: Final = (
 then a response as it is, then what is found by looking inside a text."""
 
 
-def open_file(data: bytes) -> list[Part]:
+def open_file(data: bytes) -> list[FilePart]:
     """The responses of a file, in its order; none where none was found.
 
     Args:
@@ -162,7 +162,7 @@ class _Opening:
         self._left_parts = OPENED_PARTS
         """How many more parts they may be opened into."""
 
-    def responses_in(self, part: Part, depth: int = 0) -> list[Part]:
+    def responses_in(self, part: FilePart, depth: int = 0) -> list[FilePart]:
         """The responses of a part."""
         if part.is_recorded:
             return [part]
@@ -174,19 +174,19 @@ class _Opening:
             if depth == DEPTH:
                 raise UnreadableFile(f"more than {DEPTH} forms inside one another")
             forms = (*part.forms, form.name) if form.is_named else part.forms
-            found: list[Part] = []
+            responses: list[FilePart] = []
             for inner in form.open(part):
                 self._count(inner)
                 named = msgspec.structs.replace(inner, forms=forms)
-                found += self.responses_in(named, depth + 1)
-            if found:
-                return found
+                responses += self.responses_in(named, depth + 1)
+            if responses:
+                return responses
         # Whatever it is, it is what an API sent.
         if part.recording.wire_api is not None or part.recording.status >= 400:
             return [part]
         return []
 
-    def _count(self, part: Part) -> None:
+    def _count(self, part: FilePart) -> None:
         self._left_parts -= 1
         self._left_bytes -= len(part.body)
         if self._left_parts < 0:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.inspection.parts import FILE_BYTES, Part, UnreadableFile, bytes_of, text_of
+from streamlib.inspection.file_parts import FILE_BYTES, FilePart, UnreadableFile, bytes_of, text_of
 from streamlib.recording.files import Chunk, Recording, kept_headers
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.redaction import redact
@@ -51,11 +51,11 @@ def has_status_line(data: bytes) -> bool:
     return _STATUS_LINE.match(data) is not None
 
 
-def open_headers(part: Part) -> list[Part]:
+def open_headers(part: FilePart) -> list[FilePart]:
     """The responses behind their headers; those without a body (1xx, redirects) are left out."""
     data = part.body
-    found: list[Part] = []
-    last: Part | None = None
+    parts: list[FilePart] = []
+    last: FilePart | None = None
     offset = 0
     while True:
         status = _STATUS_LINE.match(data, offset)
@@ -72,13 +72,13 @@ def open_headers(part: Part) -> list[Part]:
             end = start
         last = _exchange(part, int(status[1]), headers, data[start:end])
         if data[start:end].strip():
-            found.append(last)
+            parts.append(last)
         offset = end
         if offset >= len(data):
             break
-    if not found and last is not None:
+    if not parts and last is not None:
         return [last]
-    return found
+    return parts
 
 
 def _headers_in(head: bytes) -> dict[str, str]:
@@ -90,7 +90,7 @@ def _headers_in(head: bytes) -> dict[str, str]:
     return headers
 
 
-def _exchange(part: Part, status: int, headers: dict[str, str], body: bytes) -> Part:
+def _exchange(part: FilePart, status: int, headers: dict[str, str], body: bytes) -> FilePart:
     truncation = None
     length = headers.get("content-length", "")
     # curl removes an encoding, and the length is of the encoded body.
@@ -113,7 +113,7 @@ def is_verbose(data: bytes) -> bool:
     return _VERBOSE_HEAD.search(data) is not None
 
 
-def open_verbose(part: Part) -> list[Part]:
+def open_verbose(part: FilePart) -> list[FilePart]:
     """The same as `curl -i` writes: its lines without their marks, and without the request."""
     lines: list[bytes] = []
     for line in part.body.splitlines(keepends=True):
@@ -134,10 +134,10 @@ def is_dumped(data: bytes) -> bool:
     return _DUMPED_RESPONSE.search(data) is not None
 
 
-def open_dumped(part: Part) -> list[Part]:
+def open_dumped(part: FilePart) -> list[FilePart]:
     """The responses, as `curl -i` writes them; mitmdump indents them by four blanks."""
     data = part.body
-    found: list[Part] = []
+    parts: list[FilePart] = []
     matches = list(_DUMPED_RESPONSE.finditer(data))
     starts = [match.start() for match in matches]
     previous = 0
@@ -151,12 +151,12 @@ def open_dumped(part: Part) -> list[Part]:
         urls = _DUMPED_URL.findall(data, previous, match.start())
         if urls:
             inner = _at_url(inner, urls[-1].decode("latin-1"))
-        found.append(inner)
+        parts.append(inner)
         previous = match.end()
-    return found
+    return parts
 
 
-def _at_url(part: Part, url: str) -> Part:
+def _at_url(part: FilePart, url: str) -> FilePart:
     """The part, with the address that it comes from, but no query: that may hold a key."""
     url = redact(url.partition("?")[0])
     recording = msgspec.structs.replace(part.recording, url=url, wire_api=_wire_of(url))
@@ -187,7 +187,7 @@ def is_chunked(data: bytes) -> bool:
     return data[end : end + 2] == b"\r\n"
 
 
-def open_chunked(part: Part) -> list[Part]:
+def open_chunked(part: FilePart) -> list[FilePart]:
     """The body without its framing."""
     return [part.holding(*_without_chunks(part.body))]
 
@@ -233,7 +233,7 @@ def is_compressed(data: bytes) -> bool:
     return compression_of(data) is not None
 
 
-def open_compressed(part: Part) -> list[Part]:
+def open_compressed(part: FilePart) -> list[FilePart]:
     """What it was compressed from."""
     encoding = compression_of(part.body) or ""
     body, problem = _decoded(part.body, encoding)
@@ -253,7 +253,7 @@ def is_binary(data: bytes) -> bool:
     return b"\x00" in data[:1000]
 
 
-def open_brotli(part: Part) -> list[Part]:
+def open_brotli(part: FilePart) -> list[FilePart]:
     """What Brotli compressed; nothing where it did not."""
     body, problem = _decoded(part.body, "br")
     if is_binary(body) or not body:
@@ -285,7 +285,7 @@ def is_har(data: bytes) -> bool:
     return b"".join(data[:200].split()).startswith(b'{"log":{')
 
 
-def open_har(part: Part) -> list[Part]:
+def open_har(part: FilePart) -> list[FilePart]:
     """The responses that may be of an API: not those of pages and their files.
 
     Raises:
@@ -298,7 +298,7 @@ def open_har(part: Part) -> list[Part]:
         raise UnreadableFile(
             f"a HAR file that is cut or damaged ({error}): export it again"
         ) from None
-    found: list[Part] = []
+    parts: list[FilePart] = []
     empty: list[str] = []
     for entry in entries:
         try:
@@ -308,12 +308,12 @@ def open_har(part: Part) -> list[Part]:
         if opened is None:
             continue
         if opened.body:
-            found.append(opened)
+            parts.append(opened)
         elif opened.recording.wire_api is not None:
             empty.append(opened.recording.url)
-    if not found:
+    if not parts:
         raise UnreadableFile(_why_no_entry(len(entries), empty))
-    return found
+    return parts
 
 
 def _why_no_entry(count: int, empty: list[str]) -> str:
@@ -325,7 +325,7 @@ def _why_no_entry(count: int, empty: list[str]) -> str:
     return f"a HAR file with {count:,} entries, none of which is a response of an API"
 
 
-def _entry(part: Part, entry: Any) -> Part | None:
+def _entry(part: FilePart, entry: Any) -> FilePart | None:
     request, response = entry["request"], entry["response"]
     content: dict[str, Any] = response.get("content") or {}
     media_type = str(content.get("mimeType") or "").lower()
@@ -353,12 +353,12 @@ def _entry(part: Part, entry: Any) -> Part | None:
     if not body and messages:
         return _event_source(recording, part, entry, messages)
     chunks = (Chunk(0.0, body),) if body else ()
-    return Part(msgspec.structs.replace(recording, chunks=chunks), part.forms, truncation)
+    return FilePart(msgspec.structs.replace(recording, chunks=chunks), part.forms, truncation)
 
 
 def _event_source(
-    recording: Recording, part: Part, entry: dict[str, Any], messages: list[dict[str, Any]]
-) -> Part:
+    recording: Recording, part: FilePart, entry: dict[str, Any], messages: list[dict[str, Any]]
+) -> FilePart:
     """A stream of which Chrome kept the messages, with their times, and not the body."""
     started = datetime.fromisoformat(str(entry["startedDateTime"])).timestamp()
     chunks: list[Chunk] = []
@@ -368,7 +368,7 @@ def _event_source(
         data = bytes_of("\n".join(lines) + "\n\n")
         chunks.append(Chunk(max(0.0, float(message["time"]) - started), data))
     recording = msgspec.structs.replace(recording, chunks=tuple(chunks))
-    return Part(recording, part.forms, is_recorded=True)
+    return FilePart(recording, part.forms, is_recorded=True)
 
 
 # --- how text is stored ---
@@ -398,7 +398,7 @@ def is_encoded(data: bytes) -> bool:
     return encoding_of(data) is not None
 
 
-def open_encoded(part: Part) -> list[Part]:
+def open_encoded(part: FilePart) -> list[FilePart]:
     """The same text in UTF-8."""
     encoding = encoding_of(part.body) or "utf-8"
     if encoding == "utf-8-sig":
@@ -428,7 +428,7 @@ def is_page(data: bytes) -> bool:
     return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!-- saved from"))
 
 
-def page_words(data: bytes, url: str = "") -> Iterator[str]:
+def page_texts(data: bytes, url: str = "") -> Iterator[str]:
     """The title of an HTML page, in quotes, and its address, as far as it has them.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.inspection.parts import Part
+from streamlib.inspection.file_parts import FilePart
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib.wires.frame_offsets import frame_offsets
 from streamlib_parsers.items import WireApi
@@ -113,19 +113,19 @@ def _may_begin(wire_api: WireApi, frame: bytes) -> bool:
     return wire_api != "chat" or b'"role"' in frame
 
 
-def has_several(part: Part) -> bool:
+def has_several(part: FilePart) -> bool:
     """Whether there are several streams in it."""
     return len(_starts(part)) > 1
 
 
-def open_several(part: Part) -> list[Part]:
+def open_several(part: FilePart) -> list[FilePart]:
     """Each of the streams."""
     body = part.body
     ends = [*_starts(part), len(body)]
     return [part.holding(body[start:end]) for start, end in pairwise(ends)]
 
 
-def _starts(part: Part) -> list[int]:
+def _starts(part: FilePart) -> list[int]:
     body = part.body
     wire_api = part.recording.wire_api or likely_wire(body)
     if wire_api is None or is_json_bytes(body):

@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from streamlib.inspection.parts import Part, bytes_of, text_of
+from streamlib.inspection.file_parts import FilePart, bytes_of, text_of
 from streamlib.inspection.wire_markers import likely_wire, marker_in, marker_of
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.framing.eventstream import encode_message
@@ -26,7 +26,7 @@ _DONE: Final = "[DONE]"
 _INSIDE_DEPTH: Final = 8
 """Levels of objects and lists in which a body is searched: a log nests a few."""
 
-_ASKED: Final = ("request", "prompt", "input")
+_REQUEST_KEYS: Final = ("request", "prompt", "input")
 """Beginnings of keys of a log that hold what was sent, not what came back."""
 
 _LITERAL: Final = re.compile(
@@ -35,7 +35,8 @@ _LITERAL: Final = re.compile(
     re.MULTILINE,
 )
 _LITERAL_START: Final = re.compile(
-    r"""(?:(?<!\w)[bB]['"]|(?<![\w\\"])')(?:data:|event:|id:|:|\{\s*"|\[\s*\{|HTTP/)|[bB]['"]\\x00\\x00"""
+    r"""(?:(?<!\w)[bB]['"]|(?<![\w\\"])')(?:data:|event:|id:|:|\{\s*"|\[\s*\{|HTTP/)"""
+    r"""|[bB]['"]\\x00\\x00"""
 )
 """What begins with a quote that JSON has not: a Python literal with a body in it."""
 
@@ -120,7 +121,7 @@ def lacks_blank_lines(data: bytes) -> bool:
     return True
 
 
-def open_lines(part: Part) -> list[Part]:
+def open_lines(part: FilePart) -> list[FilePart]:
     """The stream, with a blank line after each line of data."""
     lines: list[bytes] = []
     for line in part.body.splitlines():
@@ -191,13 +192,13 @@ def objects_in(text: str) -> Iterator[JsonInText]:
 class _Gathering:
     """Joins the frames and texts of one stream, which a log has one by one."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: FilePart) -> None:
         self._part = part
-        self.parts: list[Part] = []
+        self.parts: list[FilePart] = []
         """What is complete."""
         self._wire: WireApi | None = None
         """The wire of the frames that are being joined; None: they are text."""
-        self._pieces: list[bytes] = []
+        self._fragments: list[bytes] = []
         """The frames or texts that are being joined."""
         self._key = ""
         """The key under which the last frame or text was, if in an entry of a log."""
@@ -231,27 +232,27 @@ class _Gathering:
         self._key = key
         frames = WIRE_SPECS[wire_api].frames
         if frames == "sse":
-            self._pieces.append(b"data: " + data + b"\n\n")
+            self._fragments.append(b"data: " + data + b"\n\n")
         elif frames == "ndjson":
-            self._pieces.append(data + b"\n")
+            self._fragments.append(data + b"\n")
         else:
-            self._pieces.append(_aws_message(data))
+            self._fragments.append(_aws_message(data))
 
     def continues(self, key: str) -> bool:
         """Whether a text under a key is the next piece of a stream: the last one ended inside an
         event."""
-        if self._wire is not None or not self._pieces or key != self._key:
+        if self._wire is not None or not self._fragments or key != self._key:
             return False
-        return not self._pieces[-1].endswith((b"\n\n", b"\r\n\r\n"))
+        return not self._fragments[-1].endswith((b"\n\n", b"\r\n\r\n"))
 
     def add_text(self, data: bytes, key: str) -> None:
         """Adds a piece of a stream, which may end anywhere."""
         if self._wire is not None:
             self.end()
         self._key = key
-        if self._pieces and _NEXT_EVENT.match(data) and not self._pieces[-1].endswith(b"\n"):
-            self._pieces.append(b"\n\n")
-        self._pieces.append(data)
+        if self._fragments and _NEXT_EVENT.match(data) and not self._fragments[-1].endswith(b"\n"):
+            self._fragments.append(b"\n\n")
+        self._fragments.append(data)
 
     def add_whole(self, data: bytes) -> None:
         """Adds a response of its own."""
@@ -261,13 +262,13 @@ class _Gathering:
     def done(self) -> None:
         """Adds the mark that ends a stream of Chat."""
         if self._wire == "chat":
-            self._pieces.append(b"data: [DONE]\n\n")
+            self._fragments.append(b"data: [DONE]\n\n")
 
     def end(self) -> None:
         """What was joined is complete."""
-        if self._pieces:
-            self.parts.append(self._part.holding(b"".join(self._pieces)))
-        self._pieces = []
+        if self._fragments:
+            self.parts.append(self._part.holding(b"".join(self._fragments)))
+        self._fragments = []
         self._wire = None
 
 
@@ -292,7 +293,7 @@ def _json(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def open_json(part: Part) -> list[Part]:
+def open_json(part: FilePart) -> list[FilePart]:
     """The responses in the JSON objects of a text; nothing where there are none.
 
     An object may be a body, a frame of a stream, or an entry of a log that has either inside.
@@ -305,17 +306,17 @@ def open_json(part: Part) -> list[Part]:
         gathering.end()
         return gathering.parts
     previous = 0
-    for found in objects_in(text):
-        if not found.is_certain and marker_of(found.value) is None:
-            _gather_inside(gathering, found.value)
+    for entry in objects_in(text):
+        if not entry.is_certain and marker_of(entry.value) is None:
+            _gather_inside(gathering, entry.value)
             continue
-        if _DONE in text[previous : found.start]:
+        if _DONE in text[previous : entry.start]:
             gathering.done()
-        previous = found.end
-        raw = bytes_of(text[found.start : found.end])
-        one_line = raw if b"\n" not in raw else _json(found.value)
-        if not gathering.add_object(found.value, one_line, ""):
-            _gather_inside(gathering, found.value)
+        previous = entry.end
+        raw = bytes_of(text[entry.start : entry.end])
+        one_line = raw if b"\n" not in raw else _json(entry.value)
+        if not gathering.add_object(entry.value, one_line, ""):
+            _gather_inside(gathering, entry.value)
     rest = text[previous:]
     if _DONE in rest:
         gathering.done()
@@ -349,7 +350,7 @@ def _gather_inside(gathering: _Gathering, value: Any, key: str = "", depth: int 
         if key and gathering.add_object(value, _json(value), key):
             return
         for name, inner in value.items():
-            if not name.lower().startswith(_ASKED):
+            if not name.lower().startswith(_REQUEST_KEYS):
                 _gather_inside(gathering, inner, name, depth + 1)
     elif isinstance(value, list):
         for inner in value:
@@ -389,12 +390,12 @@ def holds_literal(data: bytes) -> bool:
     return _LITERAL_START.search(text_of(data)) is not None
 
 
-def open_literals(part: Part) -> list[Part]:
+def open_literals(part: FilePart) -> list[FilePart]:
     """What Python literals hold. Neighbours are the chunks of one stream."""
     text = text_of(part.body)
     start = _LITERAL_START.search(text)
-    found: list[Part] = []
-    pieces: list[bytes] = []
+    parts: list[FilePart] = []
+    fragments: list[bytes] = []
     end = -1
     truncation = None
     offset = start.start() if start is not None else len(text)
@@ -402,15 +403,15 @@ def open_literals(part: Part) -> list[Part]:
         is_next = end >= 0 and not text[end : literal.start()].strip("\r\n\t ,;[]()")
         if not is_next and not _LITERAL_START.match(text, literal.start()):
             continue
-        if pieces and not is_next:
-            found.append(part.holding(b"".join(pieces)))
-            pieces = []
-        pieces.append(_unescaped(literal["text"], as_bytes=bool(literal["prefix"])))
+        if fragments and not is_next:
+            parts.append(part.holding(b"".join(fragments)))
+            fragments = []
+        fragments.append(_unescaped(literal["text"], as_bytes=bool(literal["prefix"])))
         end = literal.end()
         truncation = None if literal["end"] else "its Python literal has no end"
-    if pieces:
-        found.append(part.holding(b"".join(pieces), truncation))
-    return found
+    if fragments:
+        parts.append(part.holding(b"".join(fragments), truncation))
+    return parts
 
 
 def is_printed_dict(data: bytes) -> bool:
@@ -418,7 +419,7 @@ def is_printed_dict(data: bytes) -> bool:
     return len(data) <= _DICT_CHARACTERS and _DICT_START.match(text_of(data[:1000])) is not None
 
 
-def open_printed_dict(part: Part) -> list[Part]:
+def open_printed_dict(part: FilePart) -> list[FilePart]:
     """The same as JSON; nothing where it holds more than literals."""
     text = text_of(part.body).strip()
     nesting = deepest = 0
@@ -444,7 +445,7 @@ def is_escaped(data: bytes) -> bool:
     return _ESCAPED.search(text_of(data)) is not None
 
 
-def open_escaped(part: Part) -> list[Part]:
+def open_escaped(part: FilePart) -> list[FilePart]:
     """The same text without one level of escapes."""
     return [part.holding(_unescaped(text_of(part.body).strip().strip('"'), as_bytes=True))]
 
@@ -488,7 +489,7 @@ def is_base64(data: bytes) -> bool:
     return is_text or start.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")) or _is_aws(start)
 
 
-def open_base64(part: Part) -> list[Part]:
+def open_base64(part: FilePart) -> list[FilePart]:
     """What it encodes."""
     return [part.holding(b64decode(b"".join(part.body.split())))]
 
@@ -498,14 +499,14 @@ def is_fenced(data: bytes) -> bool:
     return (b"```" in data or b"~~~" in data) and _FENCE.search(text_of(data)) is not None
 
 
-def open_fences(part: Part) -> list[Part]:
+def open_fences(part: FilePart) -> list[FilePart]:
     """The text of each fenced block that may be a response; the last may lack its end."""
     text = text_of(part.body)
     fences = list(_FENCE.finditer(text))
     ends = [*(fence.start() for fence in fences[1::2]), len(text)]
-    found: list[Part] = []
+    parts: list[FilePart] = []
     for opening, end in zip(fences[::2], ends, strict=False):
         block = bytes_of(text[opening.end() + 1 : end])
         if _holds_body(block):
-            found.append(part.holding(block))
-    return found
+            parts.append(part.holding(block))
+    return parts

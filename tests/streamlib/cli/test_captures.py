@@ -97,9 +97,10 @@ def test_several_responses_are_numbered_and_guessed_once(
     assert captured.err == f"{file}#1: read as messages, as it looks (--wire-api names another)\n"
 
 
-def test_header_says_where_a_response_is_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_header_names_the_forms_of_a_response(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     assert main(["inspect", saved(tmp_path, har(entry(CHAT.decode())))]) == 0
     about = capsys.readouterr().out.splitlines()[1]
     assert about.startswith("  chat · from HAR · 4,452 bytes · model ")

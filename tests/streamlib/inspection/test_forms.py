@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import streamlib
 from streamlib.inspection import forms, several
 from streamlib.inspection.capture import Capture, capture_of_part, events_of
+from streamlib.inspection.file_parts import UnreadableFile, part_of
 from streamlib.inspection.forms import FORMS, open_file
 from streamlib.inspection.inspector import inspected, read_capture
-from streamlib.inspection.parts import UnreadableFile, part_of
 from streamlib.inspection.text_forms import objects_in
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib_parsers.items import FunctionCall
@@ -160,7 +160,7 @@ def test_second_stream_is_found_behind_a_truncated_one() -> None:
     assert second.recording.body == MESSAGES
 
 
-def test_streams_of_chat_are_told_apart_by_their_ids() -> None:
+def test_streams_of_chat_are_separated_by_their_ids() -> None:
     without_done = CHAT.replace(b"data: [DONE]\n\n", b"")
     one, other = (without_done.replace(b"chatcmpl-", b"chatcmpl-%d" % n) for n in (1, 2))
     assert said_in(one + other) == said_in(without_done) * 2
@@ -211,7 +211,7 @@ def test_error_inside_a_log_stays_in_its_stream() -> None:
     ],
     ids=["gzip", "zlib", "chunks", "length", "literal", "objects"],
 )
-def test_what_a_form_lacks_is_said(data: bytes, reason: str) -> None:
+def test_what_a_form_lacks_is_a_finding(data: bytes, reason: str) -> None:
     [capture] = captures_in(data)
     reading = read_capture(capture)
     texts = [finding.text for finding in reading.findings if finding.code == "recording_truncated"]
@@ -232,7 +232,7 @@ def test_what_a_form_lacks_is_said(data: bytes, reason: str) -> None:
         (b'{"streamlib_recording":1,"me', "it starts as a streamlib recording, but"),
     ],
 )
-def test_file_that_cannot_be_opened_says_what_to_do(data: bytes, message: str) -> None:
+def test_error_names_what_to_do_with_another_file(data: bytes, message: str) -> None:
     with pytest.raises(UnreadableFile) as caught:
         open_file(data)
     assert message in str(caught.value)

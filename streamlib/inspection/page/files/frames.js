@@ -85,7 +85,7 @@ class Frames {
       [count(model.frameStarts[row.first]), "number"],
       [clockTime(model.times[row.first]), "number time"],
       [kind, row.isInner ? "inner" : ""],
-      [quoted(this.text(row)), "last"],
+      [quoted(this.text(row), model.isUnread(row.first) ? "soft" : undefined), "last"],
     ];
   }
 

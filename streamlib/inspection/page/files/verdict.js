@@ -8,7 +8,9 @@ function showVerdict(model) {
   const about = [source.guessed ? `${source.wire_api} (guessed)` : source.wire_api];
   if (source.forms && source.forms.length) about.push(`from ${source.forms.join(", ")}`);
   about.push(count(facts.bytes, "byte"));
-  if (source.recorded || Object.keys(source.headers).length) about.push(`HTTP ${source.status}`);
+  // Without headers, 200 is no more than the usual.
+  const isKnown = source.recorded || source.status !== 200 || Object.keys(source.headers).length;
+  if (isKnown) about.push(`HTTP ${source.status}`);
   about.push(
     outcome.response_id,
     source.url,

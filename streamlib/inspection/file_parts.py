@@ -14,7 +14,7 @@ FILE_BYTES: Final = 512 << 20
 have (`Limits.response_bytes`). All of it is in memory at once."""
 
 
-class Part(Struct, frozen=True):
+class FilePart(Struct, frozen=True):
     """A response, or bytes that hold some.
 
     Attributes:
@@ -34,7 +34,7 @@ class Part(Struct, frozen=True):
         """Its bytes."""
         return self.recording.body
 
-    def holding(self, body: bytes, truncation: str | None = None) -> Part:
+    def holding(self, body: bytes, truncation: str | None = None) -> FilePart:
         """A part inside this one: other bytes of the same exchange.
 
         Args:
@@ -43,16 +43,16 @@ class Part(Struct, frozen=True):
         """
         chunks = (Chunk(0.0, body),) if body else ()
         inner = msgspec.structs.replace(self.recording, chunks=chunks)
-        return Part(inner, self.forms, self.truncation or truncation)
+        return FilePart(inner, self.forms, self.truncation or truncation)
 
 
 class UnreadableFile(ValueError):
     """A file that cannot be opened; the message says what it is, and what to do."""
 
 
-def part_of(data: bytes) -> Part:
+def part_of(data: bytes) -> FilePart:
     """The part that a file is."""
-    return Part(from_body(data))
+    return FilePart(from_body(data))
 
 
 def text_of(data: bytes) -> str:
