@@ -105,7 +105,7 @@ def _page(capture: Capture) -> Iterator[Finding]:
     if not is_page(body):
         return
     texts = list(page_texts(body, capture.recording.url))
-    detail = f": {printable(', '.join(words))}" if texts else ""
+    detail = f": {printable(', '.join(texts))}" if texts else ""
     yield Finding(level="error", code="html_page", text=HTML_PAGE, detail=detail)
 
 

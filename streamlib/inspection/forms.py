@@ -8,6 +8,7 @@ then HAR, then a body in base64. The first form of `FORMS` that recognises the b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -23,6 +24,9 @@ from streamlib.recording.files import (
     read,
     read_rest,
 )
+
+ADVICE_BYTES: Final = 4096
+"""Bytes of a file in which `UNOPENED` is looked for."""
 
 DEPTH: Final = 8
 """Maximum of forms inside one another: a JSON string in a log in a HAR file in gzip has four."""
@@ -44,6 +48,22 @@ NOT_CAPTURES: Final = (
     (b"\x7fELF", "a program"),
 )
 """First bytes of files that people have beside captures, and what to do with them."""
+
+UNOPENED: Final = (
+    (
+        re.compile(rb"\s*\d+:\d+:[a-z_]{1,30}[;,]"),
+        "a flow file of mitmproxy: mitmdump -nr FILE --set hardump=FILE.har makes a HAR file of it",
+    ),
+    (
+        re.compile(rb"(?m)^[0-9a-f]{7,8}:? +(?:[0-9a-f]{2,4} ){4}"),
+        "a hex dump: save the bytes themselves (xxd -r makes them of what xxd printed)",
+    ),
+    (
+        re.compile(rb"\b[A-Z]\w{2,60}\((?:id|choices|type|content|text)="),
+        "an object of an SDK as Python prints it: save its model_dump_json() instead",
+    ),
+)
+"""Texts that hold a response and are not opened, and what to do: tried where nothing was found."""
 
 
 class Form(Struct, frozen=True):
@@ -150,7 +170,12 @@ def open_file(data: bytes) -> list[FilePart]:
         other = of_another_kind(data)
         if other is not None:
             raise UnreadableFile(f"{other}, not a captured response")
-    return _Opening().responses_in(part_of(data))
+    responses = _Opening().responses_in(part_of(data))
+    if not responses:
+        for pattern, advice in UNOPENED:
+            if pattern.search(data[:ADVICE_BYTES]):
+                raise UnreadableFile(advice)
+    return responses
 
 
 class _Opening:

@@ -17,6 +17,8 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.redaction import redact
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})[^\r\n]*(?:\r?\n|\Z)")
+_REQUEST_LINE: Final = re.compile(rb"[A-Z]{3,7} (\S{1,2000}) HTTP/\d(?:\.\d)?\r?\n")
+_HOST: Final = re.compile(rb"^host: *([^\s/]{1,300})", re.MULTILINE | re.IGNORECASE)
 _NEXT_RESPONSE: Final = re.compile(
     rb"(?<=[\s}\]])HTTP/\d(?:\.\d)? \d{3}[^\r\n]{0,200}\r?\n[\w-]{1,100}:"
 )
@@ -47,7 +49,10 @@ _NO_API: Final = ("image/", "font/", "video/", "audio/", "text/css", "javascript
 
 
 def has_status_line(data: bytes) -> bool:
-    """Whether it begins with the headers of a response (`curl -i`)."""
+    """Whether it begins with the headers of a response (`curl -i`), or with the request before it
+    (`http -v`, what Wireshark saves)."""
+    if _REQUEST_LINE.match(data):
+        return _NEXT_RESPONSE.search(data) is not None
     return _STATUS_LINE.match(data) is not None
 
 
@@ -57,6 +62,13 @@ def open_headers(part: FilePart) -> list[FilePart]:
     parts: list[FilePart] = []
     last: FilePart | None = None
     offset = 0
+    request = _REQUEST_LINE.match(data)
+    response = _NEXT_RESPONSE.search(data)
+    if request is not None and response is not None:
+        offset = response.start()
+        host = _HOST.search(data, 0, offset)
+        if host is not None:
+            part = _at_url(part, _url_of(host[1], request[1]))
     while True:
         status = _STATUS_LINE.match(data, offset)
         if status is None:
@@ -125,8 +137,11 @@ def open_verbose(part: FilePart) -> list[FilePart]:
     path, host = _VERBOSE_REQUEST.search(part.body), _VERBOSE_HOST.search(part.body)
     if path is None or host is None:
         return [inner]
-    url = f"https://{host[1].decode('latin-1')}{path[1].decode('latin-1')}"
-    return [_at_url(inner, url)]
+    return [_at_url(inner, _url_of(host[1], path[1]))]
+
+
+def _url_of(host: bytes, path: bytes) -> str:
+    return f"https://{host.decode('latin-1')}{path.decode('latin-1')}"
 
 
 def is_dumped(data: bytes) -> bool:

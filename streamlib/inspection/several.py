@@ -74,6 +74,8 @@ def _line_of(body: bytes, start: int, offset: int) -> int:
 def _starts_by_ends(wire_api: WireApi, body: bytes) -> list[int]:
     """The same on wires whose first frame is like the others: another id, or a frame after the
     end."""
+    if wire_api == "chat" and _has_one_id(body):
+        return [0]
     starts = [0]
     current_id: str | None = None
     is_over = False
@@ -95,6 +97,15 @@ def _starts_by_ends(wire_api: WireApi, body: bytes) -> list[int]:
         current_id = current_id or frame_id
         is_over = is_over or (is_last and wire_api != "chat")
     return starts
+
+
+def _has_one_id(body: bytes) -> bool:
+    """Whether one id is in all frames, and one end: nothing then has to be decoded."""
+    head = _head_of(body.partition(b"\n\n")[0])
+    if head is None or not head.id or body.count(b"[DONE]") > 1:
+        return False
+    # The end has none, and an error may have none.
+    return body.count(f'"{head.id}"'.encode()) >= body.count(b"\ndata:") - 1
 
 
 def _head_of(frame: bytes) -> _FrameHead | None:

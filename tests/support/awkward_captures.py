@@ -144,6 +144,11 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     ),
     "curl -i through a proxy": b"HTTP/1.1 200 Connection established\r\n\r\n" + headers() + CHAT,
     "curl -i of a compressed body": (headers(more="content-encoding: gzip") + gzip.compress(CHAT)),
+    "http -v, and what Wireshark saves": (
+        b'POST /v1/chat/completions HTTP/1.1\r\nHost: api.openai.com\r\n\r\n{"model":"gpt-5"}'
+        + headers(more="transfer-encoding: chunked")
+        + chunked(CHAT)
+    ),
     "curl -v": _VERBOSE.encode() + CHAT + b"* Connection #0 left intact\n",
     "curl --raw": chunked(CHAT),
     "curl --raw -i": headers(more="transfer-encoding: chunked") + chunked(CHAT),
@@ -191,6 +196,20 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "a JSON log with an object a line": "".join(
         json_line(event={"chunk": json.loads(payload)}) for payload in _PAYLOADS
     ).encode(),
+    "a log of Docker": "".join(
+        json.dumps({"log": line + "\n", "stream": "stdout"}) + "\n"
+        for line in text(CHAT).split("\n")
+    ).encode(),
+    "a log of Docker without blank lines": "".join(
+        json.dumps({"log": line + "\n", "stream": "stdout"}) + "\n"
+        for line in text(CHAT).split("\n")
+        if line
+    ).encode(),
+    "a JSON list of lines": json.dumps(text(CHAT).split("\n")).encode(),
+    "a log in colour": b"".join(
+        b"\x1b[32mDEBUG\x1b[0m got \x1b[1m" + payload + b"\x1b[0m\n"
+        for payload in payloads_of(CHAT)
+    ),
     "base64": base64.encodebytes(CHAT),
     "an answer of AWS Lambda": json.dumps(
         {"statusCode": 200, "isBase64Encoded": True, "body": base64.b64encode(CHAT).decode()}
