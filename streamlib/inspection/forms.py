@@ -115,13 +115,21 @@ def _open_event_log(part: FilePart) -> list[FilePart]:
     # Imported here, because few files are logs of events.
     from streamlib.wires.encoders import encoder
 
+    truncation = None
     try:
         events = load_events(part.body)
-    except ValueError as error:
-        raise UnreadableFile(f"it starts as an event log, but it is {error}") from None
+    except ValueError:
+        complete, _, rest = part.body.rpartition(b"\n")
+        truncation = f"the last {len(rest):,} bytes of the event log are no event"
+        try:
+            events = load_events(complete)
+        except ValueError as error:
+            raise UnreadableFile(f"it starts as an event log, but it is {error}") from None
     encode = encoder("responses")
     frames = [encode.feed(event) for event in events]
-    opened = part.holding(b"".join([*frames, encode.close()]))
+    if truncation is None:
+        frames.append(encode.close())
+    opened = part.holding(b"".join(frames), truncation)
     recording = msgspec.structs.replace(opened.recording, wire_api="responses")
     return [msgspec.structs.replace(opened, recording=recording)]
 

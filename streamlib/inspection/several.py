@@ -102,7 +102,7 @@ def _starts_by_ends(wire_api: WireApi, body: bytes) -> list[int]:
 def _has_one_id(body: bytes) -> bool:
     """Whether one id is in all frames, and one end: nothing then has to be decoded."""
     head = _head_of(body.partition(b"\n\n")[0])
-    if head is None or not head.id or body.count(b"[DONE]") > 1:
+    if head is None or not head.id or b"[DONE]" in body.rstrip()[:-8]:
         return False
     # The end has none, and an error may have none.
     return body.count(f'"{head.id}"'.encode()) >= body.count(b"\ndata:") - 1

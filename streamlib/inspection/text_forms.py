@@ -21,6 +21,7 @@ _DATA_LINE: Final = re.compile(rb"^data:", re.MULTILINE)
 _BLANK_LINE: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 
 _OBJECT: Final = re.compile(r"\{")
+_CUT_OBJECT: Final = re.compile(r'\{\s*"')
 _DONE: Final = "[DONE]"
 
 _INSIDE_DEPTH: Final = 8
@@ -76,8 +77,11 @@ def is_response(data: bytes) -> bool:
         offset = text.find("{", offset)
         return offset >= 0 and likely_wire(data) == "gemini" and _is_marked_first(text, offset)
     first = _decoded_at(text, offset)
+    if first is None and _CUT_OBJECT.match(text, offset) is None:
+        return False
     if first is None:
-        return likely_wire(data) is not None  # cut: what is inside is no response of its own
+        # It is cut: what is inside is no response of its own, but an entry of a log has a stream.
+        return likely_wire(data) is not None and _NEXT_EVENT.search(data[:1000]) is None
     value, end = first
     marker = marker_of(value)
     if text[end:].strip():
@@ -324,9 +328,25 @@ def open_json(part: FilePart) -> list[FilePart]:
     parts = gathering.parts
     if len(parts) == 1 and parts[0].body == part.body.strip():
         return []
-    if parts and _holds_body(bytes_of(rest)):
+    return _with_rest(part, parts, rest)
+
+
+def _with_rest(part: FilePart, parts: list[FilePart], rest: str) -> list[FilePart]:
+    """The parts, and what a text holds behind them that is cut: a body, a frame, or a log's entry
+    with either."""
+    data = bytes_of(rest)
+    is_escaped_alone = marker_in(data) is None
+    if not _holds_body(data):
+        return parts
+    if parts and not is_escaped_alone:
         truncation = f"its last {len(rest):,} characters are no complete JSON"
         parts[-1] = parts[-1].holding(parts[-1].body, truncation)
+    elif parts:
+        parts.append(part.holding(data, "its entry of the log is cut"))
+    else:
+        start = _CUT_OBJECT.search(rest)
+        if start is not None and start.start() > 0 and not is_escaped_alone:
+            parts.append(part.holding(bytes_of(rest[start.start() :])))
     return parts
 
 
@@ -420,21 +440,31 @@ def is_printed_dict(data: bytes) -> bool:
 
 
 def open_printed_dict(part: FilePart) -> list[FilePart]:
-    """The same as JSON; nothing where it holds more than literals."""
+    """The same as JSON, of all of it or line by line; nothing where there are no literals."""
     text = text_of(part.body).strip()
+    value = _literal(text)
+    if value is not None:
+        return [part.holding(_json(value))]
+    values = [_literal(line) for line in text.splitlines()]
+    lines = [_json(each) for each in values if isinstance(each, dict)]
+    return [part.holding(b"\n".join(lines))] if lines else []
+
+
+def _literal(text: str) -> Any:
+    """The value of a Python literal; None where the text is none."""
+    # Imported here, because few captures need it.
+    import ast
+
     nesting = deepest = 0
     for bracket in re.finditer(r"[\[({]|[\])}]", text):
         nesting += 1 if bracket[0] in "[({" else -1
         deepest = max(deepest, nesting)
     if deepest > _DICT_NESTING:
-        return []
-    # Imported here, because few captures need it.
-    import ast
-
+        return None
     try:
-        return [part.holding(_json(ast.literal_eval(text)))]
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return []
+        return None
 
 
 # --- escapes ---

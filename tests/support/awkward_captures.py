@@ -12,8 +12,6 @@ import json
 import zlib
 from typing import Any, Final
 
-import msgspec
-
 import streamlib
 from streamlib.recording import dump_events
 from streamlib.transport.content_encoding import ZSTD
@@ -239,9 +237,5 @@ BODY_CAPTURES: Final[dict[str, bytes]] = {
 }
 """Name -> the response of `BODY` in another form."""
 
-EVENT_LOG: Final = dump_events(
-    msgspec.convert(msgspec.to_builtins(events), list[streamlib.ResponseEvent])
-    if (events := streamlib.parse_body("chat", BODY))
-    else []
-)
+EVENT_LOG: Final = dump_events(streamlib.parse_body("chat", BODY))
 """The same as a log of streamlib's own events."""

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import streamlib
 from streamlib.cli import captures, main
-from streamlib.recording import dump_events
-from tests.support.awkward_captures import BODY, CHAT, CHAT_CAPTURES, MESSAGES, URL, entry, har
+from tests.support.awkward_captures import CHAT, CHAT_CAPTURES, EVENT_LOG, MESSAGES, URL, entry, har
 
-EVENT_LOG = dump_events(streamlib.parse_body("chat", BODY))
 ONE_OF_EACH = [["inspect"], ["replay", "--speed", "0"], ["convert", "--to", "chat"]]
 
 

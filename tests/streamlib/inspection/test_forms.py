@@ -29,6 +29,7 @@ from tests.support.awkward_captures import (
     BODY_CAPTURES,
     CHAT,
     CHAT_CAPTURES,
+    EVENT_LOG,
     MESSAGES,
     RESPONSES,
     chunked,
@@ -217,6 +218,39 @@ def test_what_a_form_lacks_is_a_finding(data: bytes, reason: str) -> None:
     texts = [finding.text for finding in reading.findings if finding.code == "recording_truncated"]
     assert len(texts) == 1
     assert reason in texts[0]
+
+
+LINE = json_line(body=MESSAGES.decode())
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (BODY[:200], 1),
+        (json.dumps(json.loads(BODY), indent=2).encode()[:500], 1),
+        (log(f"response {BODY.decode()[:300]}").encode(), 1),
+        (LINE[:3000].encode(), 1),
+        ((LINE + LINE)[:-300].encode(), 2),
+        (json.dumps([MESSAGES.decode()] * 2)[:-300].encode(), 2),
+        (repr(MESSAGES)[:2500].encode(), 1),
+        (MESSAGES + MESSAGES[:2500], 2),
+        (EVENT_LOG[:-20], 1),
+    ],
+    ids=["body", "indented", "log", "JSON log", "second line", "list", "literal", "two", "events"],
+)
+def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
+    captures = captures_in(data)
+    assert len(captures) == count
+    *complete, cut = [read_capture(capture) for capture in captures]
+    assert {reading.response.status for reading in complete} <= {"completed"}
+    assert cut.response.error is not None
+    assert cut.response.error.kind == "truncated"
+    assert (
+        cut.response.items
+        or cut.capture.is_complete_body
+        or BODY[:20] in data
+        or b'\n  "id"' in data
+    )
 
 
 @pytest.mark.parametrize(
