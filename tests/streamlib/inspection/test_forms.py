@@ -245,12 +245,8 @@ def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
     assert {reading.response.status for reading in complete} <= {"completed"}
     assert cut.response.error is not None
     assert cut.response.error.kind == "truncated"
-    assert (
-        cut.response.items
-        or cut.capture.is_complete_body
-        or BODY[:20] in data
-        or b'\n  "id"' in data
-    )
+    if MESSAGES[:20] in data.replace(b"\\", b""):
+        assert cut.response.items
 
 
 @pytest.mark.parametrize(
@@ -408,7 +404,7 @@ HOSTILE_UNITS = (
 @pytest.mark.parametrize("unit", HOSTILE_UNITS)
 def test_hostile_text_costs_time_in_proportion(unit: str) -> None:
     """The square of its length would cost a minute and more."""
-    text = unit * (100_000 // len(unit))
+    text = unit * (50_000 // len(unit))
     start = time.process_time()
     for found in objects_in(text):
         assert text[found.start] == "{"
@@ -416,7 +412,7 @@ def test_hostile_text_costs_time_in_proportion(unit: str) -> None:
     for data in (text, f"{prefix}{text}'"):
         with contextlib.suppress(UnreadableFile):
             captures_in(data.encode())
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 5
 
 
 def test_several_streams_are_found_in_one_pass() -> None:
