@@ -95,8 +95,7 @@ def _header(capture: Capture, response: Response) -> Iterator[str]:
         facts.append(f"model {printable(response.model)}")
     if response.response_id:
         facts.append(printable(response.response_id))
-    # Without headers, 200 is no more than the usual.
-    if capture.is_recorded or recording.headers or recording.status != 200:
+    if capture.is_recorded or recording.status != 200:
         facts.append(f"HTTP {recording.status}")
     if recording.url:
         facts.append(printable(recording.url))

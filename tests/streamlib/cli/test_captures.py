@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -45,12 +46,11 @@ def test_pipe_without_an_end_is_refused(
     os.mkfifo(pipe)
 
     def write() -> None:
-        with pipe.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"data: x\n\n" * 1000)
-            except BrokenPipeError:
-                os.set_inheritable(file.fileno(), False)
+        descriptor = os.open(pipe, os.O_WRONLY)
+        with contextlib.suppress(BrokenPipeError):
+            while True:
+                os.write(descriptor, b"data: x\n\n" * 1000)
+        os.close(descriptor)
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
@@ -101,7 +101,7 @@ def test_header_names_the_forms_of_a_response(
     assert main(["inspect", saved(tmp_path, har(entry(CHAT.decode())))]) == 0
     about = capsys.readouterr().out.splitlines()[1]
     assert about.startswith("  chat · from HAR · 4,452 bytes · model ")
-    assert about.endswith(f" · HTTP 200 · {URL}")
+    assert about.endswith(f" · {URL}")
 
 
 def test_what_has_no_wire_is_read_as_any(

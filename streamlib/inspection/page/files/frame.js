@@ -89,9 +89,7 @@ class FrameView {
   events() {
     const events = this.model.eventsOf(this.frame);
     if (!events.length) {
-      const why = this.model.isUnread(this.frame)
-        ? "It was not read: the response ended before it."
-        : "It became no event.";
+      const why = this.model.isUnread(this.frame) ? "It was not read." : "It became no event.";
       return [make("p", { class: "soft" }, why)];
     }
     return events.map(event =>

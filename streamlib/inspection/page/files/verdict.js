@@ -8,9 +8,7 @@ function showVerdict(model) {
   const about = [source.guessed ? `${source.wire_api} (guessed)` : source.wire_api];
   if (source.forms && source.forms.length) about.push(`from ${source.forms.join(", ")}`);
   about.push(count(facts.bytes, "byte"));
-  // Without headers, 200 is no more than the usual.
-  const isKnown = source.recorded || source.status !== 200 || Object.keys(source.headers).length;
-  if (isKnown) about.push(`HTTP ${source.status}`);
+  if (source.recorded || source.status !== 200) about.push(`HTTP ${source.status}`);
   about.push(
     outcome.response_id,
     source.url,
@@ -54,7 +52,11 @@ function showCards(model) {
   const rate = facts.tokens_per_second;
   const cards = [
     ["model", outcome.model || "–"],
-    ["stop reason", outcome.stop_reason || "–", nativeText(outcome)],
+    [
+      "stop reason",
+      outcome.stop_reason || "–",
+      outcome.native_stop_reason === outcome.stop_reason ? "" : outcome.native_stop_reason,
+    ],
     ["first byte", seconds(facts.first_byte)],
     ["first token", seconds(facts.first_token)],
     ["duration", seconds(facts.duration)],
@@ -84,10 +86,6 @@ function showCards(model) {
       ),
     ),
   );
-}
-
-function nativeText({ stop_reason: reason, native_stop_reason: native }) {
-  return native && native !== reason ? native : "";
 }
 
 function itemsText(items) {
