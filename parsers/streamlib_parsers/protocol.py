@@ -29,7 +29,7 @@ from streamlib_parsers.errors import (
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.filter_chain import EventFilter, FilterChain
 from streamlib_parsers.framing import Frame, Framing
-from streamlib_parsers.items import Origin, ToolSpec, WireApi
+from streamlib_parsers.items import Message, Origin, Reasoning, ToolSpec, WireApi, tag
 from streamlib_parsers.json_text import (
     decode_any,
     is_complete_frame,
@@ -251,11 +251,25 @@ class Parser:
         """Reads the frame that lacks nothing but its terminator."""
         data = frame.data or b""
         if not is_complete_frame(data):
-            raise truncated("the stream ended inside a message", excerpt(data))
+            raise truncated(f"the stream ended inside {self._innermost()}", excerpt(data))
         self._framed = True
         self._machine.frame(frame.event, data)
         if not self._assembler.ended:
             self._assembler.note_inferred_end("the stream ended without closing its last message")
+
+    def _innermost(self) -> str:
+        """What the frame at the end of input belongs to: the item that was opened last."""
+        open_items = self._assembler.open_items
+        if not open_items:
+            return "a frame"
+        item = open_items[-1].item
+        if isinstance(item, Message):
+            return "a message"
+        if isinstance(item, Reasoning):
+            return "reasoning"
+        if tag(type(item)).endswith("_call"):
+            return "a call"
+        return "an item"
 
     # --- lines that belong to no frame ---
 

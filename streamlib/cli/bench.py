@@ -13,7 +13,8 @@ from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.display.safe_text import printable
-from streamlib.inspection.capture import Capture, likely_wire
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.wire_markers import likely_wire
 from streamlib_parsers import WIRE_APIS, WireApi
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Reads captured responses: recordings, raw streams and complete bodies.
+"""Reads captured responses from files: every form of `streamlib.inspection.forms`.
 
 `inspect`, `replay`, `convert` and `bench` all read files through this module, so that a file
 means the same to each of them. A file named `-` is standard input.
@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import BinaryIO, Final
 
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.progress import Progress
 from streamlib.display.safe_text import printable
-from streamlib.inspection.capture import Capture, likely_wire
+from streamlib.inspection.capture import Capture, captures_of
 from streamlib.inspection.capture import events_of as parsed
-from streamlib.recording.files import (
-    from_body,
-    is_inspection,
-    is_recording,
-    of_another_kind,
-    read,
-    read_rest,
-)
+from streamlib.inspection.file_parts import FILE_BYTES, UnreadableFile, part_of
+from streamlib.inspection.forms import open_file
+from streamlib.inspection.wire_markers import likely_wire
+from streamlib.recording.files import is_inspection, is_recording
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
+
+READ_BYTES: Final = 1 << 20
+"""Bytes that are read at a time: between them the progress is shown."""
 
 
 def for_each_capture(
@@ -66,8 +66,8 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
     """Yields the responses of a file.
 
     Raises:
-        CommandError: the file cannot be read, or its wire is unknown. Where a file of recordings
-            is truncated, the complete recordings are yielded first, then the beginning of the
+        CommandError: the file cannot be read, or holds no response. Where a file of recordings is
+            truncated, the complete recordings are yielded first, then the beginning of the
             truncated one (`Capture.truncation`).
     """
     return _captures_in(name, read_bytes(name), wire_api)
@@ -79,32 +79,38 @@ def _captures_in(name: str, data: bytes, wire_api: WireApi | None) -> Iterator[C
             f"{name}: an inspection document (streamlib inspect opens it), not a recording: "
             "it cannot be replayed or converted"
         )
-    if not is_recording(data):
-        # An empty body is a valid capture: a response that was truncated before its first byte.
-        other = of_another_kind(data) if data.strip() else None
-        if other is not None:
-            raise CommandError(f"{name}: {other}, not a captured response")
-        yield Capture(name, _known_wire(name, wire_api, data), from_body(data), is_recorded=False)
-        return
-    recordings, problem = read(data)
-    rest = None if problem is None else read_rest(data, recordings)
-    # For a truncated file the numbers show how many recordings are complete.
-    is_single = len(recordings) == 1 and problem is None
-    for number, recording in enumerate(recordings, 1):
-        label = name if is_single else f"{name}#{number}"
-        known = _known_wire(label, wire_api or recording.wire_api, recording.body)
-        yield Capture(label, known, recording, is_recorded=True)
-    if rest is not None:
-        label = f"{name}#{len(recordings) + 1}" if recordings else name
-        known = _known_wire(label, wire_api or rest.recording.wire_api, rest.recording.body)
-        yield Capture(label, known, rest.recording, is_recorded=True, truncation=rest.reason)
-    elif problem is not None:
-        raise CommandError(f"{name}: it starts as a streamlib recording, but {problem}")
+    try:
+        parts = open_file(data)
+    except UnreadableFile as error:
+        raise CommandError(f"{name}: {error}") from None
+    if not parts:
+        if wire_api is None:
+            raise CommandError(f"{name}: {_NOTHING_FOUND}", 2)
+        parts = [part_of(data)]
+    guessed: set[WireApi] = set()
+    for capture in captures_of(name, parts, wire_api):
+        if capture.is_guessed and capture.wire_api not in guessed:
+            guessed.add(capture.wire_api)
+            _say_guess(capture)
+        yield capture
 
 
-_NO_RECORDINGS: Final = (
-    "a directory without recordings; name files of raw captures one by one, with --wire-api"
+_NOTHING_FOUND: Final = (
+    "no response was found in it (streamlib inspect --help lists what is opened). "
+    f"If it is one, name its wire API: --wire-api {{{','.join(WIRE_APIS)}}}"
 )
+
+
+def _say_guess(capture: Capture) -> None:
+    """Says on standard error which wire was guessed: the output may be read by a program."""
+    reason = "as it looks"
+    if likely_wire(capture.recording.body) is None:
+        reason = "as it shows no wire API of its own"
+    line = f"{capture.name}: read as {capture.wire_api}, {reason} (--wire-api names another)"
+    print(printable(line), file=sys.stderr)
+
+
+_NO_RECORDINGS: Final = "a directory without recordings; name files of other captures one by one"
 
 
 def files_of(name: str) -> list[str]:
@@ -130,13 +136,16 @@ def read_bytes(name: str) -> bytes:
     """Reads a file, or standard input for `-`.
 
     Raises:
-        CommandError: the file cannot be read.
+        CommandError: the file cannot be read, or has no end.
     """
     try:
         if name == "-":
-            return sys.stdin.buffer.read()
+            return _read(name, sys.stdin.buffer)
         with open(name, "rb") as file:
-            return file.read()
+            mode = os.fstat(file.fileno()).st_mode
+            if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
+                raise CommandError(f"{name}: {_A_DEVICE}")
+            return _read(name, file)
     except IsADirectoryError:
         raise CommandError(f"{name}: {_NO_RECORDINGS}") from None
     except OSError as error:
@@ -146,17 +155,19 @@ def read_bytes(name: str) -> bytes:
         raise CommandError(f"{name!r}: {error}") from None
 
 
-def _known_wire(name: str, wire_api: WireApi | None, body: bytes) -> WireApi:
-    if wire_api is not None:
-        return wire_api
-    hint = ""
-    likely = likely_wire(body)
-    if likely is not None:
-        hint = f"; it looks like --wire-api {likely}"
-    options = ",".join(WIRE_APIS)
-    raise CommandError(
-        f"{name}: specify which wire it was captured from, --wire-api {{{options}}}{hint}", 2
-    )
+_A_DEVICE: Final = "a device, which may have no end: save what it holds to a file"
+
+
+def _read(name: str, file: BinaryIO) -> bytes:
+    """All bytes of a file; a pipe may have no end, and says nothing about its length."""
+    data = bytearray()
+    with Progress(f"reading {name}, bytes", None) as progress:
+        while chunk := file.read(READ_BYTES):
+            data += chunk
+            if len(data) > FILE_BYTES:
+                raise CommandError(f"{name}: longer than {FILE_BYTES:,} bytes, which is the limit")
+            progress.update(len(data))
+    return bytes(data)
 
 
 # --- reading ---
@@ -186,6 +197,6 @@ def add_wire_option(command: argparse.ArgumentParser) -> None:
         "--wire-api",
         choices=WIRE_APIS,
         metavar="WIRE",
-        help=f"the wire it was captured from: {names}. Recordings made by streamlib know theirs; "
-        "it is required for anything else",
+        help=f"the wire it was captured from: {names}. Without it a recording knows its own, and "
+        "of anything else it is guessed, which is said",
     )

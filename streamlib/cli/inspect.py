@@ -27,13 +27,27 @@ if TYPE_CHECKING:
     from streamlib.inspection.document import Inspection
 
 DESCRIPTION: Final = """\
-Reads captured responses: raw streams, complete JSON bodies (recognised by
-their content), recordings made by streamlib (of a truncated one what can be
-read), and what --json --full printed. Of a directory it reads every recording."""
+Reads captured responses, in whatever form you have them:
+  a stream or a body      also without its blank lines, or without "data:"
+  several of them         one after another, or as a JSON list or JSON lines
+  what streamlib wrote    recordings (of a truncated one what can be read),
+                          event logs, and what --json --full printed
+  from a browser          HAR files, the EventStream table, a copied text
+  from an HTTP tool       curl -i, -v and --raw, mitmdump, an HTML page
+  from a log              lines or JSON lines with a body, a frame or a chunk
+                          inside, as JSON, escaped, or as a Python literal
+  stored otherwise        gzip, zlib, Brotli, Zstandard, UTF-16, base64,
+                          a JSON string, a printed dict, Markdown
+The wire API is guessed where nothing names it, and that is said. Of a
+directory every recording is read. A device without an end is refused."""
 
 EXAMPLES: Final = f"""examples:
   # the timeline: offset, frame, events, and what is missing
-  streamlib inspect capture.sse --wire-api messages
+  streamlib inspect capture.sse
+  # every response of an API in what a browser exported
+  streamlib inspect session.har --html session.html
+  # the responses in a log
+  grep response app.log | streamlib inspect -
   # a recording (chat --record) knows its wire, and when each byte was received
   streamlib inspect response.jsonl
   # the same as a page, in one file that needs no network
@@ -47,7 +61,7 @@ EXAMPLES: Final = f"""examples:
   # two responses, event by event
   streamlib inspect before.jsonl after.jsonl --diff
   # standard input
-  curl -sN … | streamlib inspect - --wire-api chat
+  curl -siN … | streamlib inspect -
   # one JSON object a line for each response, for programs
   streamlib inspect *.sse --wire-api chat --json
 

@@ -121,7 +121,15 @@ def capture_of(document: Inspection, name: str) -> Capture | None:
     for finding in document.findings:
         if finding.code == "recording_truncated":
             truncation = finding.text
-    return Capture(source.name or name, wire_api, recording, source.recorded, truncation)
+    return Capture(
+        source.name or name,
+        wire_api,
+        recording,
+        source.recorded,
+        truncation,
+        source.forms,
+        source.guessed,
+    )
 
 
 # --- on a terminal ---
@@ -140,7 +148,11 @@ def print_document(document: Inspection, name: str) -> int:
     width = terminal_width(140)
     outcome, source, facts = document.outcome, document.source, document.facts
     print_line(one_line(f"{source.name or name}: {outcome.text}"), BOLD)
-    about = [source.wire_api, f"{facts.bytes:,} bytes", outcome.model or ""]
+    about = [
+        source.wire_api,
+        f"{facts.bytes:,} bytes",
+        f"model {outcome.model}" if outcome.model else "",
+    ]
     if source.recorded:
         about.append(f"HTTP {source.status}")
     for line in hanging("  " + " · ".join(one_line(fact) for fact in about if fact), width):

@@ -87,12 +87,15 @@ def print_line(line: str = "", style: str = "") -> None:
 def _header(capture: Capture, response: Response) -> Iterator[str]:
     recording = capture.recording
     yield f"{printable(capture.name)}: {outcome_text(response)}"
-    facts: list[str] = [capture.wire_api, f"{len(recording.body):,} bytes"]
+    facts: list[str] = [capture.wire_api + (" (guessed)" if capture.is_guessed else "")]
+    if capture.forms:
+        facts.append(f"from {', '.join(capture.forms)}")
+    facts.append(f"{len(recording.body):,} bytes")
     if response.model:
-        facts.append(printable(response.model))
+        facts.append(f"model {printable(response.model)}")
     if response.response_id:
         facts.append(printable(response.response_id))
-    if capture.is_recorded:
+    if capture.is_recorded or recording.status != 200:
         facts.append(f"HTTP {recording.status}")
     if recording.url:
         facts.append(printable(recording.url))

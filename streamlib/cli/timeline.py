@@ -30,6 +30,8 @@ MIN_EVENT_WIDTH: Final = 40
 EVENT_INDENT: Final = "      "
 """Indent of an event that is printed below its frame."""
 
+NOT_READ: Final = "not read: after the end of the response"
+
 _MERGE_FIELDS: Final[dict[type, tuple[str, ...]]] = {
     **DELTA_KEYS,
     TokenCount: (),
@@ -48,6 +50,7 @@ class TimelineRow:
         self.start = step.start
         """Offset of the first frame."""
         self.kind = step.kind
+        self.is_read = step.is_read
         self.count = 0
         """Number of frames."""
         self._key = merge_key(step.events)
@@ -60,7 +63,7 @@ class TimelineRow:
 
     def accepts(self, step: Step) -> bool:
         """Whether a frame belongs to this row."""
-        if step.kind != self.kind:
+        if step.kind != self.kind or step.is_read != self.is_read:
             return False
         # Nothing was emitted, for example for a delta of half a surrogate pair.
         if not step.events:
@@ -84,6 +87,8 @@ class TimelineRow:
 
     def lines(self, width: int) -> list[str]:
         """The lines of the row, one for each event."""
+        if not self.is_read:
+            return [NOT_READ]
         if not self._events:
             return ["—"]
         lines: list[str] = []

@@ -81,6 +81,7 @@ __all__ = [
     "compare",
     "encode",
     "inspect",
+    "inspect_all",
     "load",
     "redacted",
     "redacted_difference",
@@ -117,6 +118,37 @@ def inspect(
     if wire_api is None:
         raise ValueError("the source does not tell its wire API: pass `wire_api`")
     return inspected(read_capture(Capture(name, wire_api, recording, is_recorded)), splits)
+
+
+def inspect_all(
+    data: bytes,
+    wire_api: WireApi | None = None,
+    *,
+    name: str = "",
+    splits: Iterable[int] | None = (),
+) -> list[Inspection]:
+    """Explains every response in a file, whatever its form: HAR, compressed, a log, `curl -i` …
+
+    Args:
+        data: the bytes of the file.
+        wire_api: the wire to read all of them as; None: their own, else the one that each looks
+            like (`Source.guessed`).
+        name: name of the file in the documents; of several responses with ``#1``, ``#2`` ….
+        splits: as for `inspect`.
+
+    Returns:
+        The inspections in the order of the file; none where no response was found.
+
+    Raises:
+        ValueError: it cannot be opened, or a split is below 1.
+    """
+    from streamlib.inspection.capture import captures_of
+    from streamlib.inspection.forms import open_file
+    from streamlib.inspection.inspector import inspected, read_capture
+
+    sizes = None if splits is None else tuple(splits)
+    captures = captures_of(name, open_file(data), wire_api)
+    return [inspected(read_capture(capture), sizes) for capture in captures]
 
 
 def render(inspections: Sequence[Inspection], difference: Difference | None = None) -> str:

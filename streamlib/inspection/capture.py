@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from streamlib.inspection.file_parts import FilePart
+from streamlib.inspection.wire_markers import likely_wire
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording.files import Recording
 from streamlib_parsers.errors import truncated
@@ -18,21 +20,8 @@ from streamlib_parsers.protocol import Parser, parse_body, parser
 CHUNK_BYTES: Final = 1 << 20
 """Bytes fed to a parser at a time: small enough that progress can be shown."""
 
-SNIFFED_BYTES: Final = 4096
-"""Bytes in which `likely_wire` looks for a marker."""
-
-WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
-    (b'"type":"message_start"', "messages"),
-    (b'"type":"response.', "responses"),
-    (b"chat.completion", "chat"),
-    (b'"candidates"', "gemini"),
-    (b'"event_type":"interaction.', "interactions"),
-    (b"contentBlock", "converse"),
-    (b":event-type\x07\x00\x05chunk", "invoke"),
-    (b'"done":', "ollama"),
-    (b'"type":"message-start"', "cohere"),
-)
-"""Bytes that only one wire uses. They are used for hints only: a wire is never guessed."""
+ANY_WIRE: Final[WireApi] = "chat"
+"""What is read as no wire of its own: a page, an error, nothing. All wires read these alike."""
 
 Report: TypeAlias = Callable[[int], None]
 """Called with the number of bytes that were read so far."""
@@ -47,6 +36,8 @@ class Capture(Struct, frozen=True):
         recording: the recording; a raw capture is one chunk.
         is_recorded: whether it was read from a recording, so that the times of chunks are known.
         truncation: what the recording itself lacks, in words; None: nothing.
+        forms: the forms that its file was opened from, the outermost first (`FORMS`).
+        is_guessed: whether the wire is what its content looks like, and nobody named it.
     """
 
     name: str
@@ -54,6 +45,8 @@ class Capture(Struct, frozen=True):
     recording: Recording
     is_recorded: bool
     truncation: str | None = None
+    forms: tuple[str, ...] = ()
+    is_guessed: bool = False
 
     @property
     def is_complete_body(self) -> bool:
@@ -67,6 +60,42 @@ class Capture(Struct, frozen=True):
         if not self.recording.headers:
             return {}
         return {"headers": self.recording.headers}
+
+
+def capture_of_part(name: str, part: FilePart, wire_api: WireApi | None) -> Capture:
+    """The capture of a response that was found in a file.
+
+    Args:
+        name: what it is called.
+        part: the response.
+        wire_api: the wire to read it as; None: its own, else the one that it looks like.
+    """
+    known = wire_api or part.recording.wire_api
+    return Capture(
+        name,
+        known or likely_wire(part.body) or ANY_WIRE,
+        part.recording,
+        part.is_recorded,
+        part.truncation,
+        part.forms,
+        is_guessed=known is None,
+    )
+
+
+def captures_of(name: str, parts: Sequence[FilePart], wire_api: WireApi | None) -> list[Capture]:
+    """The captures of the responses of a file; several are numbered.
+
+    Args:
+        name: the file.
+        parts: the responses that were found in it.
+        wire_api: the wire to read them as; None: see `capture_of_part`.
+    """
+    if len(parts) == 1:
+        return [capture_of_part(name, parts[0], wire_api)]
+    captures: list[Capture] = []
+    for number, part in enumerate(parts, 1):
+        captures.append(capture_of_part(f"{name}#{number}", part, wire_api))
+    return captures
 
 
 def no_report(_: int) -> None:
@@ -119,22 +148,12 @@ def body_events(capture: Capture) -> list[ResponseEvent]:
     )
 
 
-def likely_wire(data: bytes) -> WireApi | None:
-    """The wire whose marker is among the first bytes; None if no marker is."""
-    # Some servers write a space after the colon.
-    start = data[:SNIFFED_BYTES].replace(b'": "', b'":"')
-    for marker, wire_api in WIRE_MARKERS:
-        if marker in start:
-            return wire_api
-    return None
-
-
 def wrong_wire_hint(capture: Capture) -> str | None:
     """A hint if a capture looks like another wire than the one it was read as.
 
     It is shown only for incomplete responses, because a complete one may quote a marker.
     """
     likely = likely_wire(capture.recording.body)
-    if likely is None or likely == capture.wire_api:
+    if capture.is_guessed or likely is None or likely == capture.wire_api:
         return None
     return f"read as {capture.wire_api}, but it looks like --wire-api {likely}"

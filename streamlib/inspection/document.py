@@ -34,6 +34,7 @@ FindingCode: TypeAlias = Literal[
     "connection",
     "recording_truncated",
     "wrong_wire",
+    "html_page",
     "notice",
     "unknown_event",
     "late_end",
@@ -61,6 +62,8 @@ class Source(Struct, frozen=True, kw_only=True):
         url: URL of the request, without its query.
         headers: response headers that recordings keep.
         end: None if the body ended; else what ended it (`Recording.end`).
+        forms: what its file was opened from, the outermost first, such as `HAR`, `compressed`.
+        guessed: whether the wire is what the content looks like, and nobody named it.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Source(Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, str] = {}
     end: str | None = None
+    forms: tuple[str, ...] = ()
+    guessed: bool = False
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -179,7 +184,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     Attributes:
         bytes: number of bytes of the body.
         chunks: number of chunks that were received.
-        frames: number of frames that were read.
+        frames: number of frames, also of those after the end of the response.
         characters: number of characters of text, reasoning, refusals and arguments.
         events: number of events of each type.
         first_byte: time of the first byte.
@@ -232,7 +237,7 @@ class FrameColumns(Struct, frozen=True, kw_only=True):
         kinds: names of frames on the wire, each once.
         kind: index into `kinds`, for each frame.
         bytes: number of bytes of each frame.
-        events: number of events of each frame.
+        events: number of events of each frame; 0 for those after the end of the response.
     """
 
     kinds: list[str]

@@ -15,6 +15,7 @@ from streamlib.inspection.clock import Waits, longest
 from streamlib.inspection.document import Finding, FindingCode
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
+from streamlib.inspection.http_forms import is_page, page_texts
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.events import (
     Completed,
@@ -28,6 +29,11 @@ from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.redaction import redact
 
 COMPLETE: Final = "the response is complete"
+
+HTML_PAGE: Final = (
+    "an HTML page, not a response of an API: the path of the address may be wrong, or a proxy or "
+    "a login answered"
+)
 
 TEXT_FIELDS: Final = ("arguments", "input", "text")
 """Fields of an item with output of the model."""
@@ -71,6 +77,7 @@ def _verdict(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
 def _failure(
     capture: Capture, steps: Sequence[Step], number: int, event: Failed
 ) -> Iterator[Finding]:
+    yield from _page(capture)
     hint = wrong_wire_hint(capture)
     if hint is not None:
         # Comes first, because the other findings follow from it.
@@ -90,6 +97,16 @@ def _failure(
         yield Finding(level="error", code="not_received", text=missing)
     yield from _incomplete_items(steps)
     yield from _end_of_recording(capture)
+
+
+def _page(capture: Capture) -> Iterator[Finding]:
+    """Says what page it is that a server, a proxy or a login sent in place of a response."""
+    body = capture.recording.body
+    if not is_page(body):
+        return
+    texts = list(page_texts(body, capture.recording.url))
+    detail = f": {printable(', '.join(texts))}" if texts else ""
+    yield Finding(level="error", code="html_page", text=HTML_PAGE, detail=detail)
 
 
 def _failure_offset(capture: Capture, step: Step, number: int, kind: str) -> Finding:
@@ -129,12 +146,13 @@ def _incomplete_items(steps: Sequence[Step]) -> Iterator[Finding]:
     for number, step in enumerate(steps):
         for event in step.events:
             if isinstance(event, OutputItemDone) and event.item.status == "incomplete":
-                end = quote(_written(event.item)[-60:], 70)
+                written = _written(event.item)
+                end = f"it ends with {quote(written[-60:], 70)}" if written else "it is empty"
                 yield Finding(
                     level="error",
                     code="incomplete_item",
                     text=f"item {event.index} is incomplete",
-                    detail=f" ({item_label(event.item)}): it ends with {end}",
+                    detail=f" ({item_label(event.item)}): {end}",
                     byte=step.start,
                     frame=number,
                 )
@@ -251,7 +269,15 @@ def _unread_bytes(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
             text=f"not read: {len(rest):,} bytes after the end at byte {end:,}",
             detail=f": {excerpt(rest)}",
             byte=end,
+            frame=_first_unread(steps),
         )
+
+
+def _first_unread(steps: Sequence[Step]) -> int | None:
+    for number, step in enumerate(steps):
+        if not step.is_read:
+            return number
+    return None
 
 
 def _end_of_response(steps: Sequence[Step]) -> int | None:

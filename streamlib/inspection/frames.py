@@ -23,6 +23,7 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import parser, wire
 
 COMPLETE_BODY: Final = "complete body"
+NO_FRAME: Final = "(no frame)"
 END_OF_INPUT: Final = "end of input"
 
 
@@ -34,16 +35,18 @@ class Step(Struct, frozen=True):
         end: offset after its last byte.
         kind: name of the frame on the wire.
         events: events that the parser emitted for it.
+        is_read: whether it was parsed: frames after the terminal event are not.
     """
 
     start: int
     end: int
     kind: str
     events: list[ResponseEvent]
+    is_read: bool = True
 
 
 def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
-    """Yields every frame up to the one with the terminal event.
+    """Yields every frame, also those after the one with the terminal event, which are not read.
 
     If the terminal event is emitted only at the end of input, that end is the last step.
 
@@ -61,16 +64,22 @@ def steps(capture: Capture, report: Report = no_report) -> Iterator[Step]:
     frame_start = 0
     for start, end in frame_offsets(wire_api, body):
         frames = framing.feed(body[start:end])
+        if parse.ended:
+            # What follows a bad frame may be nearly all of the response: it is shown.
+            yield Step(start, end, frame_names(wire_api, frames) or NO_FRAME, [], is_read=False)
+            report(end)
+            continue
         events = parse.feed(body[start:end])
         if frames or events:
             # The parser may fail on bytes that are not a complete frame.
-            kind = frame_names(wire_api, frames) or "(no frame)"
+            kind = frame_names(wire_api, frames) or NO_FRAME
             yield Step(frame_start, end, kind, events)
             frame_start = end
-        # Bytes after the terminal event are not parsed; `findings` reports them.
-        if parse.ended:
+        if parse.ended and not body[end:].strip():
             return
         report(end)
+    if parse.ended:
+        return
     kind = END_OF_INPUT
     last = frame_names(wire_api, framing.close())
     if last:

@@ -137,6 +137,8 @@ def _source(capture: Capture) -> Source:
         url=recording.url,
         headers=recording.headers,
         end=recording.end,
+        forms=capture.forms,
+        guessed=capture.is_guessed,
     )
 
 

@@ -117,8 +117,11 @@ class Positions:
 
 def _failed_frame(steps: Sequence[Step]) -> int | None:
     """Number of the frame that failed the response; None if it did not fail."""
-    if steps and any(isinstance(event, Failed) for event in steps[-1].events):
-        return len(steps) - 1
+    for number in range(len(steps) - 1, -1, -1):
+        # Those after the terminal event have no events.
+        if steps[number].is_read:
+            events = steps[number].events
+            return number if any(isinstance(event, Failed) for event in events) else None
     return None
 
 

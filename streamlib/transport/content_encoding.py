@@ -12,10 +12,11 @@ import importlib
 import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import anyio.lowlevel
 
+from streamlib.transport.errors import is_decoding_error
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.stream_error import StreamError
 
@@ -191,15 +192,15 @@ _STARTS: Final[dict[str, Callable[[], Decompressor]]] = {
 """Name of an encoding to its decompressor; the extra that has its package is named alike."""
 
 
-class ContentDecoder:
-    """Iterator over a decoded body.
+class DecodingSteps:
+    """The bounded steps that decode a body, for a reader that awaits its bytes and for one that
+    has all of them.
 
     zlib distinguishes gzip and deflate by the header. Some servers send raw deflate as `deflate`:
     it is tried when the first bytes are no such header.
     """
 
-    def __init__(self, chunks: AsyncIterator[bytes], start: Callable[[], Decompressor]) -> None:
-        self._chunks = chunks
+    def __init__(self, start: Callable[[], Decompressor]) -> None:
         self._start = start
         """Makes the decompressor of a member."""
         self._decompressor = start()
@@ -212,26 +213,27 @@ class ContentDecoder:
         self._header: bytes | None = b""
         """The first bytes, until there are two of them: enough to know the format. Then None."""
         self._started = False
-        """Set by the first chunk: an empty body is not a truncated one."""
+        """Set by the first bytes: an empty body is not a truncated one."""
         self._more_buffered = False
         """Set if the last decoded chunk had the maximum size: the next needs no further input."""
 
-    def __aiter__(self) -> ContentDecoder:
-        return self
+    @property
+    def has_input(self) -> bool:
+        """Whether another step needs no further bytes."""
+        return bool(self._encoded) or self._more_buffered or self._taken < len(self._received)
 
-    async def __anext__(self) -> bytes:
-        while True:
-            if self._encoded or self._more_buffered or self._taken < len(self._received):
-                # A few bytes may expand to a thousand steps, for which nothing is awaited.
-                await anyio.lowlevel.checkpoint()
-            else:
-                self._received = await self._next_encoded()
-                self._taken = 0
-            chunk = self._decode()
-            if chunk:
-                return chunk
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the body, were this its end, would be incomplete."""
+        return self._started and not self._decompressor.eof
 
-    def _decode(self) -> bytes:
+    def receive(self, received: bytes) -> None:
+        """Takes the next bytes; those before them were decoded."""
+        self._received = received
+        self._taken = 0
+        self._started = True
+
+    def step(self) -> bytes:
         """One step: at most `DECODED_CHUNK_BYTES`; nothing if the input is too short."""
         if not self._encoded:
             end = self._taken + ENCODED_BYTES
@@ -274,13 +276,75 @@ class ContentDecoder:
         self._header = header if len(header) < 2 else None
         return chunk
 
+
+class ContentDecoder:
+    """Iterator over a decoded body, whose bytes are awaited."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], start: Callable[[], Decompressor]) -> None:
+        self._chunks = chunks
+        self._steps = DecodingSteps(start)
+
+    def __aiter__(self) -> ContentDecoder:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while True:
+            if self._steps.has_input:
+                # A few bytes may expand to a thousand steps, for which nothing is awaited.
+                await anyio.lowlevel.checkpoint()
+            else:
+                self._steps.receive(await self._next_encoded())
+            chunk = self._steps.step()
+            if chunk:
+                return chunk
+
     async def _next_encoded(self) -> bytes:
         try:
-            encoded = await anext(self._chunks)
+            return await anext(self._chunks)
         except StopAsyncIteration:
-            if self._started and not self._decompressor.eof:
+            if self._steps.is_truncated:
                 info = ErrorInfo("truncated", "the compressed body is incomplete", retryable=True)
                 raise StreamError(info) from None
             raise
-        self._started = True
-        return encoded
+
+
+class DecodedFile(NamedTuple):
+    """What could be decoded of a body that is there as a whole.
+
+    Attributes:
+        body: the decoded bytes.
+        problem: why the rest could not be decoded, in words; None: there is no rest.
+    """
+
+    body: bytes
+    problem: str | None
+
+
+def decode_file(data: bytes, encoding: str, limit: int) -> DecodedFile:
+    """Decodes a body that is there as a whole, in the same bounded steps.
+
+    Args:
+        data: the body, with its content-encoding.
+        encoding: one of the supported encodings.
+        limit: maximum of decoded bytes; more of them are a problem.
+
+    Raises:
+        ImportError: the package of the encoding is not installed.
+        AttributeError: it is installed, and cannot decode in bounded steps.
+    """
+    steps = DecodingSteps(_STARTS[encoding])
+    steps.receive(data)
+    decoded = bytearray()
+    problem = None
+    try:
+        while steps.has_input:
+            decoded += steps.step()
+            if len(decoded) > limit:
+                return DecodedFile(bytes(decoded[:limit]), f"it is longer than {limit:,} bytes")
+    except Exception as error:
+        if not is_decoding_error(error):
+            raise
+        problem = "it is damaged"
+    if problem is None and steps.is_truncated:
+        problem = "it is truncated"
+    return DecodedFile(bytes(decoded), problem)

@@ -96,6 +96,11 @@ class FailurePoint(NamedTuple):
     deadlines: Deadlines
 
 
+def is_decoding_error(error: BaseException) -> bool:
+    """Whether compressed data was damaged."""
+    return _category([cls.__name__ for cls in type(error).__mro__]) == "content"
+
+
 def classify_exception(error: BaseException, point: FailurePoint) -> ErrorInfo:
     """The failure for an exception."""
     if isinstance(error, StreamError):

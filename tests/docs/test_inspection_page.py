@@ -8,6 +8,7 @@ from typing import Any, get_args
 import streamlib.inspection
 from streamlib.inspection import Difference, DifferenceRow, Inspection
 from streamlib.inspection.document import FindingCode
+from streamlib.inspection.forms import FORMS
 from tests.support.shared import ROOT
 
 PAGE = (ROOT / "docs" / "inspection-format.md").read_text(encoding="utf-8")
@@ -37,3 +38,11 @@ def test_page_lists_the_codes_of_findings() -> None:
     table = PAGE[PAGE.index("| code |") : PAGE.index("## `facts`")]
     first_cells = re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", " ".join(first_cells))) == set(get_args(FindingCode))
+
+
+def test_page_of_the_inspector_lists_every_form() -> None:
+    page = (ROOT / "docs" / "inspector.md").read_text(encoding="utf-8")
+    table = page[page.index("| form |") : page.index("What a form lacks")]
+    cells = re.findall(r"^\| ([\w -]+(?:, [\w -]+)*) \|", table, re.MULTILINE)
+    listed = {name for cell in cells for name in cell.split(", ")}
+    assert {form.name for form in FORMS} - listed == {"recording", "response"}

@@ -97,7 +97,8 @@ def test_page_shows_every_frame_as_it_was_received(tmp_path: Path) -> None:
     recording = tool_call()
     inspection = inspect(recording, name="response.jsonl")
     page = browse(tmp_path, {"call": render([inspection])}, "frames", page="call")
-    assert page["verdict"].endswith("failed (truncated)\nclaude")
+    assert page["verdict"].endswith("failed (truncated)")
+    assert page["cards"]["model"] == "claude"
     assert len(page["findings"]) == len(inspection.findings)
     assert page["privacy"] == "Holds what was said. It may hold keys that a server repeated."
     assert page["cards"]["longest silence"].startswith("1.42 s without bytes")

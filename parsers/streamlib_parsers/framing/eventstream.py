@@ -262,7 +262,7 @@ class EventStreamFraming:
     def _unfinished(self, data: bytes) -> ParseFailure:
         if len(data) >= _PRELUDE.size and not self._is_event_stream:
             return _not_a_stream(data)
-        return truncated(f"the event stream ended inside a message, {len(data)} bytes into it")
+        return truncated(f"the event stream ended inside a frame, {len(data)} bytes into it")
 
 
 def decode_message(data: bytes, limits: Limits = LIMITS) -> AwsMessage:

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from streamlib.inspection.capture import Capture, likely_wire
+from streamlib.inspection.capture import Capture
 from streamlib.inspection.frames import END_OF_INPUT, steps
+from streamlib.inspection.wire_markers import likely_wire
 from streamlib.recording.files import Recording, from_body, is_recording, read
 from streamlib.testing.bench.feed import Body, Case, Progress, complete_events, seconds
 from streamlib.testing.bench.records import OURS, Figure, figure, ratio
@@ -97,7 +98,7 @@ def load(files: Iterable[Path], wire_api: str | None = None) -> tuple[list[Strea
     left_out: Counter[str] = Counter()
     for path in files:
         for recording in _recordings(path):
-            # Wires are guessed here alone: a stream of another wire would not be complete.
+            # A guess is enough: a stream that was read as another wire would not be complete.
             wire = recording.wire_api or likely_wire(recording.body)
             if wire is None:
                 left_out["of no known wire API"] += 1

@@ -70,7 +70,7 @@ def test_inspect_shows_where_a_response_was_truncated(
     # The column of events starts at character 43.
     events = 43 * " "
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "  messages · 760 bytes · claude-opus-4-8 · msg_XtFedZl30KTASrY2",
+        "  messages · 760 bytes · model claude-opus-4-8 · msg_XtFedZl30KTASrY2",
         "",
         "  byte  wire                               events",
         "     0  message_start                      Created msg_XtFedZl30KTASrY2 claude-opus-4-8",
@@ -81,11 +81,11 @@ def test_inspect_shows_where_a_response_was_truncated(
             "   701  content_block_delta, end of input  "
             "OutputItemDone 0 function_call get_weather INCOMPLETE"
         ),
-        f"{events}Failed truncated: the stream ended inside a message",
+        f"{events}Failed truncated: the stream ended inside a call",
         "",
         f"  call: get_weather {CITY}",
         "  usage: 0 in, 0 out",
-        "  ! failed (truncated): the stream ended inside a message",
+        "  ! failed (truncated): the stream ended inside a call",
         (
             "  ! truncated at byte 760, inside the frame that starts at byte 701: "
             'event: content_block_delta data: {"type":"content_block_del'
@@ -225,12 +225,15 @@ def test_inspect_reads_standard_input(
         "ollama/aimock-tool.ndjson",
     ],
 )
-def test_commands_hint_at_the_wire_but_never_guess_it(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (["inspect"], ["replay"], ["convert", "--to", "chat"]):
-        assert main([*command, str(RECORDINGS / name)]) == 2
-        assert f"it looks like --wire-api {name.partition('/')[0]}\n" in capsys.readouterr().err
+def test_commands_guess_the_wire_and_say_so(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """They knew it, said "it looks like --wire-api …", and did nothing."""
+    wire = name.partition("/")[0]
+    for command in (["inspect"], ["replay", "--speed", "0"], ["convert", "--to", "chat"]):
+        assert main([*command, str(RECORDINGS / name)]) == 0
+        captured = capfd.readouterr()
+        guess = f"{RECORDINGS / name}: read as {wire}, as it looks (--wire-api names another)\n"
+        assert captured.err.count(guess) == 1
+        assert captured.out
 
 
 def test_inspect_reports_a_truncated_recording(

@@ -118,9 +118,7 @@ def test_directory_is_read_recording_by_recording(capsys: Output) -> None:
     names = [fields["file"] for fields in lines_of(capsys)]
     assert names == ["folder/a.jsonl#1", "folder/a.jsonl#2", "folder/b.jsonl"]
     assert main(["inspect", "folder/inner", "--json"]) == 1
-    reason = (
-        "a directory without recordings; name files of raw captures one by one, with --wire-api"
-    )
+    reason = "a directory without recordings; name files of other captures one by one"
     assert capsys.readouterr().err == f"folder/inner: {reason}\n"
 
 

@@ -42,7 +42,7 @@ def test_inspect_shows_the_chunks_that_can_be_read(capsys: Output) -> None:
     output = capsys.readouterr()
     lines = output.out.splitlines()
     assert lines[0] == "r.jsonl: failed (truncated)"
-    assert lines[1].startswith("  messages · 600 bytes · claude-opus-4-8")
+    assert lines[1].startswith("  messages · 600 bytes · model claude-opus-4-8")
     assert "  ! the recording itself is truncated at line 5" in lines
     assert output.err == ""
 

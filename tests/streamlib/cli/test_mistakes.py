@@ -97,7 +97,7 @@ def test_encoder_writes_unknown_events_of_its_own_wire(
 
 @pytest.mark.parametrize(
     ("body", "message"),
-    [(LOG, "an event log (read it with load_events)"), (HISTORY, "a saved history")],
+    [(b"PK\x03\x04", "a ZIP archive: unpack it"), (HISTORY, "a saved history")],
 )
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
 def test_commands_name_the_kind_of_a_file_without_a_capture(

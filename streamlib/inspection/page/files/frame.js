@@ -88,7 +88,10 @@ class FrameView {
 
   events() {
     const events = this.model.eventsOf(this.frame);
-    if (!events.length) return [make("p", { class: "soft" }, "It became no event.")];
+    if (!events.length) {
+      const why = this.model.isUnread(this.frame) ? "It was not read." : "It became no event.";
+      return [make("p", { class: "soft" }, why)];
+    }
     return events.map(event =>
       make("pre", { class: "mono" }, shown(JSON.stringify(event, null, 2).slice(0, RAW_BYTES))),
     );

@@ -85,7 +85,7 @@ class Frames {
       [count(model.frameStarts[row.first]), "number"],
       [clockTime(model.times[row.first]), "number time"],
       [kind, row.isInner ? "inner" : ""],
-      [quoted(this.text(row)), "last"],
+      [quoted(this.text(row), model.isUnread(row.first) ? "soft" : undefined), "last"],
     ];
   }
 
@@ -128,6 +128,7 @@ function foldFrames(model) {
     const isSame =
       last &&
       model.kind(frame) === model.kind(last.first) &&
+      model.isUnread(frame) === model.isUnread(last.first) &&
       (!events.length || (key !== null && key === last.key));
     if (isSame) last.size += 1;
     else folds.push((last = { first: frame, size: 1, key }));
@@ -137,6 +138,7 @@ function foldFrames(model) {
 
 function rowText(model, { first, size }) {
   const events = model.eventsOf(first);
+  if (model.isUnread(first)) return `not read: ${unreadText(model, first)}`;
   if (size === 1) return events.map(eventText).join(" · ") || "–";
   let text = "";
   for (let frame = first; frame < first + size && text.length < ROW_CHARACTERS; frame++) {
@@ -145,6 +147,12 @@ function rowText(model, { first, size }) {
   return text
     ? `${events[0].type} ${events[0].index || 0} ${oneLine(text, ROW_CHARACTERS)}`
     : events.map(eventText).join(" · ");
+}
+
+function unreadText(model, frame) {
+  const bytes = model.bytesOf(frame);
+  const { frames } = model.inspection.source;
+  return bytes ? oneLine(payloadOf(bytes, frames), ROW_CHARACTERS) : "after the end";
 }
 
 function eventText(event) {

@@ -21,7 +21,7 @@ function showModel(model) {
   };
   const recorded = model.inspection.splits.results.findIndex(result => result.split === "recorded");
   showSplit(model, Math.max(0, recorded));
-  position.set(model.lastFrame); // the response as it ended
+  position.set(model.terminal ? model.terminal.frame : model.lastFrame); // the response as it ended
 }
 
 async function chooseResponse(number) {

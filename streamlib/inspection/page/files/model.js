@@ -69,6 +69,11 @@ class Model {
     return at[Math.min(lastAtMost(this.chunkStarts, lastByte), at.length - 1)];
   }
 
+  // Frames after the end of the response are shown, and were not read.
+  isUnread(frame) {
+    return this.terminal !== null && frame > this.terminal.frame;
+  }
+
   kind(frame) {
     const { kinds, kind } = this.inspection.frames;
     return kinds[kind[frame]];

@@ -3,10 +3,12 @@
 function showVerdict(model) {
   const { inspection } = model;
   const { outcome, source, facts } = inspection;
-  at("verdict").replaceChildren(pill(outcome), quoted(outcome.model || ""));
+  at("verdict").replaceChildren(pill(outcome));
   at("name").replaceChildren(quoted(source.name || "streamlib inspector"));
-  const about = [source.wire_api, count(facts.bytes, "byte")];
-  if (source.recorded) about.push(`HTTP ${source.status}`);
+  const about = [source.guessed ? `${source.wire_api} (guessed)` : source.wire_api];
+  if (source.forms && source.forms.length) about.push(`from ${source.forms.join(", ")}`);
+  about.push(count(facts.bytes, "byte"));
+  if (source.recorded || source.status !== 200) about.push(`HTTP ${source.status}`);
   about.push(
     outcome.response_id,
     source.url,
@@ -46,19 +48,24 @@ function frameLink(frame, text) {
 }
 
 function showCards(model) {
-  const { facts } = model.inspection;
+  const { facts, outcome, items } = model.inspection;
   const rate = facts.tokens_per_second;
   const cards = [
+    ["model", outcome.model || "–"],
+    [
+      "stop reason",
+      outcome.stop_reason || "–",
+      outcome.native_stop_reason === outcome.stop_reason ? "" : outcome.native_stop_reason,
+    ],
     ["first byte", seconds(facts.first_byte)],
     ["first token", seconds(facts.first_token)],
     ["duration", seconds(facts.duration)],
     ["tokens/s", rate === null || rate === undefined ? "–" : rate.toFixed(1)],
     ["tokens in → out", tokensText(facts.usage), cacheText(facts.usage)],
-    [
-      "frames / chunks",
-      `${count(facts.frames)} / ${count(facts.chunks)}`,
-      `${count(facts.characters, "character")}`,
-    ],
+    ["items", itemsText(items), `${count(facts.characters, "character")}`],
+    model.isTimed
+      ? ["frames / chunks", `${count(facts.frames)} / ${count(facts.chunks)}`]
+      : ["frames", count(facts.frames), "no times were recorded"],
     [
       "limits left",
       limitsText(facts.limits),
@@ -67,7 +74,10 @@ function showCards(model) {
     ["longest silence", ...silenceTexts(facts)],
   ];
   at("cards").replaceChildren(
-    ...cards.map(([label, value, detail]) =>
+    // What is not known has no card.
+    ...cards
+      .filter(([, value]) => value !== "–")
+      .map(([label, value, detail]) =>
       make(
         "div",
         {},
@@ -76,6 +86,14 @@ function showCards(model) {
       ),
     ),
   );
+}
+
+function itemsText(items) {
+  const counts = new Map();
+  for (const { type } of items) counts.set(type, (counts.get(type) || 0) + 1);
+  return Array.from(counts, ([type, number]) => (number > 1 ? `${number} × ${type}` : type)).join(
+    ", ",
+  ) || "–";
 }
 
 function tokensText(usage) {

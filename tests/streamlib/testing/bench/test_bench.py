@@ -137,12 +137,12 @@ def test_capture_is_timed_by_its_events(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["FILE"], 2, "which wire"),
+        (["FILE"], 1, "read as messages, as it looks"),
         (["FILE", "--wire-api", "chat"], 1, "is not a complete stream"),
         (["missing", "--wire-api", "chat"], 1, "missing: No such file"),
         (["--workload", "nothing"], 1, "there are messages, responses"),
     ],
-    ids=["no wire", "another wire", "no file", "no such workload"],
+    ids=["a guessed wire", "another wire", "no file", "no such workload"],
 )
 def test_command_names_what_is_wrong_with_an_argument(
     arguments: list[str],

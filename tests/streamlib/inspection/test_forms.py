@@ -1,0 +1,433 @@
+"""A response is opened in whatever form somebody has it, or it is said what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamlib
+from streamlib.inspection import forms, several
+from streamlib.inspection.capture import Capture, capture_of_part, events_of
+from streamlib.inspection.file_parts import UnreadableFile, part_of
+from streamlib.inspection.forms import FORMS, open_file
+from streamlib.inspection.inspector import inspected, read_capture
+from streamlib.inspection.text_forms import objects_in
+from streamlib.inspection.wire_markers import likely_wire
+from streamlib_parsers.items import FunctionCall
+from streamlib_parsers.response import Response
+from tests.support import awkward_captures as awkward
+from tests.support.awkward_captures import (
+    BODY,
+    BODY_CAPTURES,
+    CHAT,
+    CHAT_CAPTURES,
+    EVENT_LOG,
+    MESSAGES,
+    RESPONSES,
+    chunked,
+    entry,
+    har,
+    headers,
+    json_line,
+    log,
+    payloads_of,
+)
+from tests.support.inspections import body_of
+from tests.support.shared import ROOT
+
+RECORDINGS = sorted(
+    path for path in (ROOT / "tests" / "recordings").glob("*/*") if path.suffix != ".md"
+)
+each_recording = pytest.mark.parametrize(
+    "path", RECORDINGS, ids=[f"{path.parent.name}-{path.name}" for path in RECORDINGS]
+)
+Said = tuple[str, str, str, list[tuple[str, str]]]
+
+
+def captures_in(data: bytes, wire_api: streamlib.WireApi | None = None) -> list[Capture]:
+    return [capture_of_part("x", part, wire_api) for part in open_file(data)]
+
+
+def said(response: Response) -> Said:
+    """What a response says, without ids and metadata, which are not the same in a body."""
+    calls = [
+        (item.name, item.arguments) for item in response.items if isinstance(item, FunctionCall)
+    ]
+    return response.status, response.text, response.reasoning, calls
+
+
+def said_in(data: bytes) -> list[Said]:
+    return [said(streamlib.accumulate(events_of(capture))) for capture in captures_in(data)]
+
+
+# --- what people have ---
+
+
+@pytest.mark.parametrize("name", CHAT_CAPTURES)
+def test_stream_is_opened_in_every_form(name: str) -> None:
+    assert said_in(CHAT_CAPTURES[name]) == said_in(CHAT)
+    [capture] = captures_in(CHAT_CAPTURES[name])
+    assert capture.wire_api == "chat"
+    assert capture.truncation is None
+
+
+@pytest.mark.parametrize("name", BODY_CAPTURES)
+def test_body_is_opened_in_every_form(name: str) -> None:
+    assert said_in(BODY_CAPTURES[name]) == said_in(BODY)
+
+
+def test_event_log_is_opened() -> None:
+    events = streamlib.parse_body("chat", BODY)
+    assert said_in(streamlib.recording.dump_events(events)) == said_in(BODY)
+
+
+@each_recording
+def test_every_wire_is_opened_in_every_kind_of_text(path: Path) -> None:
+    """Compressed, printed by Python, in a log: whatever the wire."""
+    body = path.read_bytes()
+    expected = said_in(body)
+    assert len(expected) == 1
+    wire = captures_in(body)[0].wire_api
+    assert wire == path.parent.name or path.suffix == ".json"  # an error may be of any wire
+    stored = {"gzip": gzip.compress(body), "literal": repr(body).encode()}
+    if path.suffix != ".eventstream":
+        stored["string"] = json.dumps(body.decode("utf-8", "surrogateescape")).encode()
+    if path.suffix == ".sse":
+        payloads = payloads_of(body)
+        stored["objects"] = b"\n".join(payloads)
+        stored["json log"] = "".join(
+            json_line(chunk=json.loads(payload)) for payload in payloads
+        ).encode()
+        stored["log"] = "".join(log(f"got {payload.decode()}") for payload in payloads).encode()
+    for form, data in stored.items():
+        assert said_in(data) == expected, form
+        assert captures_in(data)[0].wire_api == wire, form
+
+
+@pytest.mark.parametrize(
+    "path",
+    # Of Gemini this has one frame without an id: it might be the tail of the response before it.
+    [path for path in RECORDINGS if path.parts[-2:] != ("gemini", "aimock-tool.sse")],
+    ids=lambda path: f"{path.parent.name}-{path.name}",
+)
+def test_responses_after_one_another_are_a_list(path: Path) -> None:
+    body = path.read_bytes()
+    between = b"" if path.suffix == ".eventstream" else b"\n"
+    assert said_in(between.join([body] * 3)) == said_in(body) * 3
+
+
+# --- several responses ---
+
+
+def test_har_gives_a_list_without_pages_and_files() -> None:
+    page = entry("<html></html>", "https://chat.example/", mimeType="text/html")
+    claude = entry(MESSAGES.decode(), "https://api.anthropic.com/v1/messages")
+    captures = captures_in(har(page, entry(CHAT.decode()), page, claude))
+    assert [capture.wire_api for capture in captures] == ["chat", "messages"]
+    assert not any(capture.is_guessed for capture in captures)
+    assert captures[0].recording.url == awkward.URL
+    assert "secret" not in repr(captures)
+
+
+def test_har_with_events_of_chrome_has_their_times() -> None:
+    [capture] = captures_in(CHAT_CAPTURES["HAR without a body, with Chrome's events"])
+    assert capture.is_recorded
+    assert [round(chunk.at, 1) for chunk in capture.recording.chunks[:3]] == [0.1, 0.2, 0.3]
+
+
+def test_curl_gives_the_status_and_each_of_two_responses() -> None:
+    error = b'{"error":{"message":"slow down","type":"rate_limit_error"}}'
+    refused = b"HTTP/2 429 \r\nretry-after: 7\r\nset-cookie: s=secret\r\n\r\n" + error
+    first, second = captures_in(refused + headers() + CHAT)
+    assert first.recording.status == 429
+    assert first.recording.headers == {"retry-after": "7"}
+    assert second.recording.status == 200
+    [failed] = [event for event in events_of(first) if isinstance(event, streamlib.Failed)]
+    assert (failed.error.kind, failed.error.retry_after) == ("rate_limited", 7.0)
+
+
+def test_second_stream_is_found_behind_a_truncated_one() -> None:
+    """The first was cut inside a frame, without a line end: the second begins on its line."""
+    first, second = captures_in(MESSAGES[:2000] + MESSAGES)
+    assert first.recording.body == MESSAGES[:2000]
+    assert second.recording.body == MESSAGES
+
+
+def test_streams_of_chat_are_separated_by_their_ids() -> None:
+    without_done = CHAT.replace(b"data: [DONE]\n\n", b"")
+    one, other = (without_done.replace(b"chatcmpl-", b"chatcmpl-%d" % n) for n in (1, 2))
+    assert said_in(one + other) == said_in(without_done) * 2
+
+
+def test_ids_that_change_with_each_chunk_make_one_response() -> None:
+    chunks = [
+        json.dumps({"id": f"c{n}", "choices": [{"delta": {"content": f"{n} "}, "index": 0}]})
+        for n in range(5)
+    ]
+    stream = "".join(f"data: {chunk}\n\n" for chunk in chunks).encode()
+    assert len(open_file(stream + b"data: [DONE]\n\n")) == 1
+
+
+def test_log_of_two_wires_gives_each_its_own() -> None:
+    lines = [json_line(body=CHAT.decode()), json_line(body=RESPONSES.decode())]
+    captures = captures_in("".join(lines).encode())
+    assert [capture.wire_api for capture in captures] == ["chat", "responses"]
+
+
+def test_request_in_a_log_is_no_response() -> None:
+    sent = {"messages": [{"role": "assistant", "content": "x"}], "model": "m"}
+    data = json_line(request=sent, request_body=json.dumps(sent), response=json.loads(BODY))
+    assert said_in(data.encode()) == said_in(BODY)
+
+
+def test_error_inside_a_log_stays_in_its_stream() -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "later"}}
+    frames = [*map(json.loads, payloads_of(MESSAGES)[:8]), error]
+    data = "".join(json_line(event=frame) for frame in frames).encode()
+    [capture] = captures_in(data)
+    [failed] = [event for event in events_of(capture) if isinstance(event, streamlib.Failed)]
+    assert failed.error.kind == "overloaded"
+
+
+# --- what is missing ---
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (gzip.compress(CHAT)[:-200], "the compressed data (gzip) is not whole: it is truncated"),
+        (zlib.compress(CHAT)[:-9], "the compressed data (deflate) is not whole: it is truncated"),
+        (chunked(CHAT)[:-30], "its last chunk is not complete"),
+        (headers(len(CHAT) + 5) + CHAT, "bytes of the body the file has"),
+        (repr(CHAT)[:-1].encode(), "its Python literal has no end"),
+        (b"\n".join(payloads_of(CHAT))[:-20], "characters are no complete JSON"),
+    ],
+    ids=["gzip", "zlib", "chunks", "length", "literal", "objects"],
+)
+def test_what_a_form_lacks_is_a_finding(data: bytes, reason: str) -> None:
+    [capture] = captures_in(data)
+    reading = read_capture(capture)
+    texts = [finding.text for finding in reading.findings if finding.code == "recording_truncated"]
+    assert len(texts) == 1
+    assert reason in texts[0]
+
+
+LINE = json_line(body=MESSAGES.decode())
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (BODY[:200], 1),
+        (json.dumps(json.loads(BODY), indent=2).encode()[:500], 1),
+        (log(f"response {BODY.decode()[:300]}").encode(), 1),
+        (LINE[:3000].encode(), 1),
+        ((LINE + LINE)[:-300].encode(), 2),
+        (json.dumps([MESSAGES.decode()] * 2)[:-300].encode(), 2),
+        (repr(MESSAGES)[:2500].encode(), 1),
+        (MESSAGES + MESSAGES[:2500], 2),
+        (EVENT_LOG[:-20], 1),
+    ],
+    ids=["body", "indented", "log", "JSON log", "second line", "list", "literal", "two", "events"],
+)
+def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
+    captures = captures_in(data)
+    assert len(captures) == count
+    *complete, cut = [read_capture(capture) for capture in captures]
+    assert {reading.response.status for reading in complete} <= {"completed"}
+    assert cut.response.error is not None
+    assert cut.response.error.kind == "truncated"
+    if MESSAGES[:20] in data.replace(b"\\", b""):
+        assert cut.response.items
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (har(entry("")), "export it with content"),
+        (har(), "none of which is a response of an API"),
+        (har(entry(CHAT.decode()))[:-40], "a HAR file that is cut or damaged"),
+        (b"\x1f\x8b\x08\x00garbage", "the compressed data (gzip) is not whole"),
+        (b"\xd4\xc3\xb2\xa1" + bytes(90), "in Wireshark, follow the HTTP stream"),
+        (b"PK\x03\x04" + bytes(90), "unpack it"),
+        (b"8823:9:websocket;0:~8:response;90:content,", "mitmdump -nr FILE"),
+        (b"00000000: 6461 7461 3a20 7b22 6964 223a 2263 6861  data: {\n", "xxd -r"),
+        (b"ChatCompletion(id='c', choices=[Choice(index=0)])", "model_dump_json()"),
+        (b'{"streamlib_history":1}\n', "a saved history (read it with History.load)"),
+        (b'{"streamlib_recording":1,"me', "it starts as a streamlib recording, but"),
+    ],
+)
+def test_error_names_what_to_do_with_another_file(data: bytes, message: str) -> None:
+    with pytest.raises(UnreadableFile) as caught:
+        open_file(data)
+    assert message in str(caught.value)
+
+
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "brotli", None)
+    with pytest.raises(UnreadableFile, match=r"pip install 'streamlib\[br\]'"):
+        open_file(CHAT_CAPTURES["Brotli"])
+
+
+@pytest.mark.parametrize("data", [b"hello\n", b"\x00\x01\x02", b"[1, 2]", b'{"a": 1}', b"{" * 99])
+def test_anything_else_holds_no_response(data: bytes) -> None:
+    assert open_file(data) == []
+
+
+# --- pages ---
+
+PAGE = (
+    b"<!DOCTYPE html><html><head><title> 502 Bad\n Gateway</title>"
+    b'<link rel="canonical" href="https://proxy.example/login?next=%2Fv1"></head></html>'
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (PAGE, '"502 Bad Gateway", https://proxy.example/login'),
+        (b"HTTP/1.1 502 Bad Gateway\r\nserver: x\r\n\r\n" + PAGE, '"502 Bad Gateway", https://'),
+        (har(entry(PAGE.decode(), mimeType="text/html")), f'"502 Bad Gateway", {awkward.URL}'),
+        (b"<html><body>no</body></html>", ""),
+    ],
+    ids=["page", "curl -i", "HAR", "nothing known"],
+)
+def test_page_is_named_by_title_and_address(data: bytes, words: str) -> None:
+    [capture] = captures_in(data)
+    first = read_capture(capture).findings[0]
+    assert first.code == "html_page"
+    assert words in first.detail
+
+
+# --- what follows a bad frame ---
+
+
+def test_frames_after_a_bad_one_are_shown() -> None:
+    """L6: of 6,845 bytes 6,474 had no row."""
+    frames = RESPONSES.split(b"\n\n")
+    frames[2] = b"event: response.output_item.added\ndata: {oops"
+    body = b"\n\n".join(frames)
+    capture = Capture("x", "responses", part_of(body).recording, is_recorded=False)
+    inspection = inspected(read_capture(capture), None)
+    assert sum(inspection.frames.bytes) == len(body)
+    kinds = [inspection.frames.kinds[kind] for kind in inspection.frames.kind]
+    assert kinds[-1] == "response.completed"
+    assert inspection.frames.events[3:] == [0] * (len(kinds) - 3)
+    assert "unread_bytes" in [finding.code for finding in inspection.findings]
+
+
+# --- limits ---
+
+JSON_TEXT = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "done", "choices", "error", "body", "id", "candidates", ""]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+).map(lambda value: json.dumps(value).encode())
+PIECES = st.sampled_from(
+    [
+        b"HTTP/1.1 200 OK\r\n",
+        b"\r\n\r\n",
+        b"data: {",
+        b"}\n\n",
+        b'{"log":{"entries":[',
+        b"b'",
+        b"\\x22",
+        b'{\\"',
+        b"\x1f\x8b",
+        b"x\x9c",
+        b"\xff\xfe",
+        b"<< 200\n",
+        b"5\r\nhello\r\n",
+        b"< HTTP/2 200\n",
+        b"```\n",
+        b"<html><title>",
+        b'"type":"message_start"',
+        b'{"done":true,"response":1}\n',
+        b"\x00\x00\x00\x10:event-type\x07",
+        b'{"type":"failed","error":{"kind":"other","message":""},"seq":0}\n',
+    ]
+)
+
+
+@given(st.lists(PIECES | JSON_TEXT | st.binary(max_size=9), max_size=12).map(b"".join))
+def test_any_bytes_are_opened_or_refused(data: bytes) -> None:
+    try:
+        captures = captures_in(data)
+    except UnreadableFile:
+        return
+    for capture in captures:
+        inspected(read_capture(capture), None)
+
+
+def test_bomb_is_refused_before_it_expands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms.http_forms, "FILE_BYTES", 1 << 20)
+    bomb = gzip.compress(b"data: x\n\n" * (1 << 20))
+    [capture] = captures_in(bomb)
+    assert len(capture.recording.body) <= 1 << 20
+    assert capture.truncation is not None
+    assert "longer than" in capture.truncation
+    monkeypatch.setattr(forms, "OPENED_BYTES", 1 << 20)
+    with pytest.raises(UnreadableFile, match="bytes when opened"):
+        open_file(gzip.compress(gzip.compress(CHAT * 400)))
+
+
+def test_forms_inside_one_another_have_a_limit() -> None:
+    data = CHAT
+    for _ in range(20):
+        data = gzip.compress(data)
+    with pytest.raises(UnreadableFile, match="inside one another"):
+        open_file(data)
+
+
+HOSTILE_UNITS = (
+    *("{", '{"a":', '{"a":[1,', '{"a":"', "[[", "[{'a':", "'", "'[ ", "b'data:", "\\", '{\\"'),
+    *("```\n", "```x\n", "<< 200\n", " HTTP/1.1 200 ", "< HTTP/2 200\n1 ", "a" * 24 + " " * 5000),
+    *("data: {}\n", '{"done":true}\n', "<link rel=canonical", "\\n  ", "5\r\n", "] [", "id:1\n"),
+)
+
+
+@pytest.mark.parametrize("unit", HOSTILE_UNITS)
+def test_hostile_text_costs_time_in_proportion(unit: str) -> None:
+    """The square of its length would cost a minute and more."""
+    text = unit * (50_000 // len(unit))
+    start = time.process_time()
+    for found in objects_in(text):
+        assert text[found.start] == "{"
+    prefix = "<html>" if unit.startswith("<link") else "x "
+    for data in (text, f"{prefix}{text}'"):
+        with contextlib.suppress(UnreadableFile):
+            captures_in(data.encode())
+    assert time.process_time() - start < 5
+
+
+def test_several_streams_are_found_in_one_pass() -> None:
+    body = body_of("chat/aimock-tool.sse")
+    assert len(several.starts_of_responses("chat", body * 300)) == 300
+
+
+def test_markers_know_each_wire() -> None:
+    for wire in streamlib.WIRE_APIS:
+        if wire == "invoke":
+            continue
+        body = streamlib.encode_body(wire, streamlib.accumulate(streamlib.parse_body("chat", BODY)))
+        assert likely_wire(body) == wire
+
+
+def test_every_form_has_a_name_of_its_own() -> None:
+    names = [form.name for form in FORMS]
+    assert len(set(names)) == len(names)
