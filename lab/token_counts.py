@@ -15,7 +15,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from streamlib import Prompt, Response, StreamError, Usage, parse_request
@@ -31,8 +31,27 @@ SHORT = 500
 """Tokens of a prompt below which an estimate is not compared: a template outweighs it."""
 
 
+class Ratios(NamedTuple):
+    """Wire -> tokens of its prompts as estimate / real."""
+
+    estimated: dict[str, list[float]]
+    """Of whole prompts."""
+    anchored: dict[str, list[float]]
+    """Of second turns, by the response before them."""
+    plain: dict[str, list[float]]
+    """Of the same turns, estimated."""
+
+
 def main() -> None:
-    """Prints both tables."""
+    """Prints the tables."""
+    ratios = measured()
+    _show("estimated", ratios.estimated)
+    _show("anchored", ratios.anchored)
+    _show("the same, estimated", ratios.plain)
+
+
+def measured() -> Ratios:
+    """The ratios on all recordings."""
     estimated: dict[str, list[float]] = defaultdict(list)
     for recording in recordings():
         prompt, response = _exchange(recording)
@@ -41,7 +60,6 @@ def main() -> None:
         real = _input_tokens(response)
         if real >= SHORT:
             estimated[recording.wire].append(estimated_tokens(prompt) / real)
-    _show("estimated", estimated)
     anchored: dict[str, list[float]] = defaultdict(list)
     plain: dict[str, list[float]] = defaultdict(list)
     for first, second in pairs():
@@ -54,18 +72,21 @@ def main() -> None:
         if real and tokens is not None:
             anchored[second.wire].append(tokens / real)
             plain[second.wire].append(estimated_tokens(prompt) / real)
-    _show("anchored", anchored)
-    _show("the same, estimated", plain)
+    return Ratios(estimated, anchored, plain)
+
+
+def close_ones(values: list[float]) -> int:
+    """How many are within a third."""
+    return sum(2 / 3 <= value <= 4 / 3 for value in values)
 
 
 def _show(title: str, ratios: dict[str, list[float]]) -> None:
     print(f"{title}: wire, n, p5, median, p95, within a third")  # noqa: T201
     for wire, values in sorted(ratios.items()):
         cuts = statistics.quantiles(values, n=20) if len(values) > 1 else values * 19
-        close = sum(2 / 3 <= value <= 4 / 3 for value in values)
         print(  # noqa: T201
             f"  {wire:14}{len(values):4}{cuts[0]:7.2f}{statistics.median(values):7.2f}"
-            f"{cuts[-1]:7.2f}{close:5} of {len(values)}"
+            f"{cuts[-1]:7.2f}{close_ones(values):5} of {len(values)}"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
 
 from msgspec import Struct
 
@@ -24,6 +24,9 @@ from streamlib_parsers.items import (
 from streamlib_parsers.outputs import output_text, waits_for_calls
 from streamlib_parsers.upward import upward
 from streamlib_parsers.usage import Usage
+
+if TYPE_CHECKING:
+    from streamlib_parsers.cache_diagnosis import CacheDiagnosis
 
 REPR_TEXT: Final = 60
 """Characters of a text in `repr` of a response."""
@@ -237,6 +240,18 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
         if self.stop_reason == "pause":
             return bool(self.items)
         return self.stop_reason is not None and bool(self.pending)
+
+    @property
+    def cache_diagnosis(self) -> CacheDiagnosis | None:
+        """Why less was read from the prompt cache than could be, in the provider's own words.
+
+        None unless `CacheOptions.compare` asked for it. Of Anthropic it is None, too, where nothing
+        was lost.
+        """
+        # Imported here, because few responses have one.
+        from streamlib_parsers.cache_diagnosis import cache_diagnosis
+
+        return cache_diagnosis(self.metadata)
 
     @overload
     def parsed(self, kind: type[T]) -> T: ...

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES
 from streamlib.cli.inspect_page import print_page, reading_of
 from streamlib.cli.inspect_summary import summary
-from streamlib.cli.numbers import byte_count
+from streamlib.cli.numbers import byte_count, seconds
 from streamlib.cli.progress import Progress
 from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, events_of
@@ -58,6 +59,8 @@ EXAMPLES: Final = f"""examples:
   streamlib inspect response.jsonl --json --full
   # what a gateway recorded (gateway --record exchanges)
   streamlib inspect exchanges
+  # two recorded exchanges, and why the second used the prompt cache or not
+  streamlib inspect exchanges/1.jsonl exchanges/2.jsonl --elapsed 400
   # two responses, event by event
   streamlib inspect before.jsonl after.jsonl --diff
   # standard input
@@ -110,6 +113,13 @@ def add(commands: Any) -> None:
         metavar="N",
         help="with --json and --html: feed the parser N bytes at a time, too",
     )
+    command.add_argument(
+        "--elapsed",
+        type=seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="of two recorded exchanges: the time between them, which prompt caches depend on",
+    )
     command.set_defaults(run=run, refuse=command.error)
 
 
@@ -121,11 +131,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         return _show(arguments)
 
+    captures: deque[Capture] = deque(maxlen=3)
+    """The last that were shown on the terminal: whether they are two."""
+
     def handle(capture: Capture) -> int:
         if arguments.full:
             return _print(encode(_inspection(capture, arguments)))
         if arguments.json:
             return _print(msgspec.json.encode(_summary(capture, arguments.chunk)))
+        captures.append(capture)
         return print_page(capture)
 
     def show(document: Inspection, name: str) -> int:
@@ -140,7 +154,19 @@ def run(arguments: argparse.Namespace) -> int:
             return _print(msgspec.json.encode(document_summary(document, name)))
         return print_document(document, name)
 
-    return _for_each(arguments, handle, show)
+    code = _for_each(arguments, handle, show)
+    _explain_cache(captures, arguments.elapsed)
+    return code
+
+
+def _explain_cache(captures: Collection[Capture], elapsed: float) -> None:
+    """Explains the prompt cache of two exchanges."""
+    if len(captures) == 2:
+        # Imported here, because most commands show one response.
+        from streamlib.cli.inspect_cache import print_cache
+
+        before, after = captures
+        print_cache(before, after, elapsed)
 
 
 def _for_each(

@@ -130,3 +130,11 @@ def _contents(response: Response, width: int) -> Iterator[str]:
             yield "  call: " + shorten(printable(describe_call(item)), width - 8)
     if response.usage is not None:
         yield f"  usage: {usage_text(response.usage)}"
+    diagnosis = response.cache_diagnosis
+    if diagnosis is not None:
+        text = diagnosis.status
+        if diagnosis.reason is not None:
+            text += f", {diagnosis.reason}"
+        if diagnosis.missed_tokens is not None:
+            text += f", {diagnosis.missed_tokens:,} tokens missed"
+        yield "  cache, by the provider: " + printable(text)

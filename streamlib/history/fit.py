@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from streamlib.history.images import without_old_images
 from streamlib.request.conversation import History
 from streamlib.request.history import ALL_CALLS, ALL_OUTPUTS
+from streamlib.request.mistakes import check_items
 from streamlib.request.report import Change
 from streamlib.request.token_count import ItemCounter, counted_items
 from streamlib_parsers.items import Message, ResponseItem, user
@@ -89,8 +90,10 @@ def fit(
     Raises:
         ValueError: what must stay has more than `tokens`, or a call of the newest response waits
             for its output; a limit that cannot be meant; `count` returned a negative number.
-        TypeError: `count` returned no whole number, or `summary` no text.
+        TypeError: the history holds what is no item; `count` returned no whole number, or
+            `summary` no text.
     """
+    check_items(history)
     limit = _checked_limits(tokens, to, keep, keep_images)
     fitted = FittedHistory(history)
     fitted.report, fitted.left = [], []
@@ -212,13 +215,14 @@ def _cuts(items: Sequence[ResponseItem | None], keep: int) -> _CutList:
     reaches = _reaches(items)
     turns = _joined(_turns(items), reaches)
     newest = max(len(turns) - keep, 0)
+    if len(turns) > 1 and not _begins_with_user(items, turns[0]):
+        newest = max(newest, 1)  # no user began it: where something leaves, it does
     cuts = _CutList(turns[:newest])
     cuts.turns = len(cuts)
     steps: list[Indexes] = []
     for turn in turns[newest:]:
-        first = items[turn[0]]
         # Of another turn, which no user began, what stays would begin with a call.
-        if first is not None and _is_user(first):
+        if _begins_with_user(items, turn):
             steps += _joined(_steps(items, turn), reaches)
     cuts += steps[:-1]  # the newest response stays
     return cuts
@@ -301,6 +305,11 @@ def _reaches(items: Sequence[ResponseItem | None]) -> list[int]:
 
 def _is_beginning(item: ResponseItem) -> bool:
     return isinstance(item, Message) and item.role in ("system", "developer")
+
+
+def _begins_with_user(items: Sequence[ResponseItem | None], turn: Indexes) -> bool:
+    first = items[turn[0]]
+    return first is not None and _is_user(first)
 
 
 def _is_user(item: ResponseItem) -> bool:

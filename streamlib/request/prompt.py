@@ -20,6 +20,7 @@ from streamlib.request.mistakes import (
 )
 from streamlib_parsers.item_base import CheckedMeta, restored
 from streamlib_parsers.items import CacheMark, JsonObject, ResponseItem, ToolSpec, WireApi, user
+from streamlib_parsers.response import Response
 from streamlib_parsers.signatures import ShortHelp
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -76,6 +77,10 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
             provider's default.
         instructions: caches up to the end of `Prompt.instructions`.
         automatic: lets the provider choose one more (messages: cache_control of the body).
+        compare: an earlier response, or its id: the provider says in `Response.cache_diagnosis` why
+            less of its prompt was read from the cache than could be. "" in the first request of a
+            conversation (messages: diagnostics; responses from gpt-5.6 on).
+        prewarm: True fills the cache without generating anything (responses from gpt-5.6 on).
     """
 
     ttl: str | None = None
@@ -83,8 +88,16 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
     lifetimes: dict[int, str | None] = {}
     instructions: CacheMark | None = None
     automatic: CacheMark | None = None
+    compare: Response | str | None = None
+    prewarm: bool | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.compare, Response):
+            force_setattr(self, "compare", self.compare.response_id or "")
+            return
+        is_id = isinstance(self.compare, str | None)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_id:
+            raise TypeError(f"compare is a Response or its id, not {self.compare!r:.60}")
         force_setattr(self, "breakpoints", tuple(self.breakpoints))
 
     @property

@@ -300,6 +300,13 @@ def estimated_item_tokens(items: Sequence[ResponseItem]) -> int:
     return size.characters // CHARACTERS + size.media * MEDIUM
 
 
+def estimated_value_tokens(value: object) -> float:
+    """The estimated tokens of a JSON value, with fractions: many small ones can be added."""
+    size = _Size()
+    size.add(value)
+    return size.characters / CHARACTERS + size.media * MEDIUM
+
+
 class _Size:
     """The size of JSON values: characters of keys and strings, and the number of media."""
 

@@ -37,6 +37,7 @@ class AgentRun(PipedRun):
         limit: calls that run at the same time.
         timeout: seconds that a call may take.
         handlers: functions for kinds of calls; see `run_calls`.
+        recover: sends a refused history once more without what does not verify (`recovered`).
         approve: decides about calls; see `run_calls`. With it, calls at the end of the prompt that
             wait for an output come first: a page's user has decided since (`UIRequest.approve`).
         name: the agent's name, for telemetry.
@@ -56,6 +57,7 @@ class AgentRun(PipedRun):
         handlers: Handlers | None = None,
         approve: Approve | None = None,
         name: str | None = None,
+        recover: bool = False,
         **options: Unpack[StreamOptions],
     ) -> None:
         wrap_key_of(options)
@@ -64,6 +66,7 @@ class AgentRun(PipedRun):
         self._toolbox = Toolbox(
             tools, limit=limit, timeout=timeout, handlers=handlers, approve=approve
         )
+        self._recovers = recover
         first = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         self._prompt = replace(first, tools=(*first.tools, *self._toolbox.specs()))
         self._send = partial(check_async(client).stream, model=model, **options)
@@ -94,9 +97,7 @@ class AgentRun(PipedRun):
             if self._round.calls:
                 self._start_calls()
                 return self
-            await self._enter_stream()
-            if self._stream.status is None or self._stream.status >= 400:
-                self._ready.extend([event async for event in self._stream])
+            await self._enter()
         except BaseException as error:
             await self.__aexit__(type(error), error)
             raise
@@ -142,4 +143,4 @@ class AgentRun(PipedRun):
         self._prompt, self._stream, self._round = prompt, stream, self._round.next()
         self._turns_left -= 1
         self._state = "response"
-        await self._enter_stream()
+        await self._enter()

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal, Self, TypeVar
 
 import anyio
+from msgspec.structs import replace
 
 from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
 from streamlib.client.watch import RunWatch, Watcher
+from streamlib.history.recover import recover
 from streamlib.request.prompt import Prompt
+from streamlib.request.report import Change
 from streamlib.tools.calls import Toolbox
 from streamlib.tools.rounds import Round
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.items import CallOutput
+from streamlib_parsers.stream_error import StreamError
 
 ClientT = TypeVar("ClientT")
 
@@ -41,6 +47,13 @@ class PipedRun:
     """Set when an output was added, or all are there."""
     _watch: RunWatch
     """The telemetry of the client, or nobody."""
+
+    _send: Callable[[Prompt], ResponseStream]
+    _prompt: Prompt
+    _recovers: bool
+    """Whether a history that is refused is sent once more, without provider state."""
+    recovered: Sequence[Change] = ()
+    """What was taken out of the history for that, by the indexes that its items had."""
 
     @property
     def is_new(self) -> bool:
@@ -82,6 +95,33 @@ class PipedRun:
         watch = watcher.of_run(prompt, name, self._stream.request.model)
         self._toolbox.telemetry = watch
         return watch
+
+    async def _enter(self) -> None:
+        """Sends the request; one whose history is refused once more, without provider state."""
+        try:
+            await self._enter_stream()
+            if self._stream.status is not None and self._stream.status < 400:
+                return
+            events = [event async for event in self._stream]  # raises, or has the error as event
+        except StreamError as error:
+            if not self._recover(error.info):
+                raise
+        else:
+            if not self._recover(self._stream.response.error):
+                self._ready.extend(events)
+                return
+        await self._stream.aclose()
+        self._stream = self._send(self._prompt)
+        await self._enter_stream()
+
+    def _recover(self, error: ErrorInfo | None) -> bool:
+        """Takes the provider state out of the history; returns whether there was any."""
+        if not self._recovers or error is None or error.kind != "invalid_history":
+            return False
+        history = recover(self._prompt.items)
+        self.recovered = (*self.recovered, *history.report)
+        self._prompt = replace(self._prompt, input=history)
+        return bool(history.report)
 
     def _start_calls(self) -> None:
         """Runs the calls of the round while the run is iterated."""

@@ -1,14 +1,55 @@
-"""Cache marks of a decoded request as `Prompt.cache` (messages, converse)."""
+"""Cache marks: those of a decoded request as `Prompt.cache` (messages, converse), and which targets
+take those of OpenAI."""
 
 from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from streamlib.request.prompt import CacheOptions
+from streamlib.providers.cache_rules import named_cache_rule
+from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.request.report import Report
+from streamlib.request.target import Target
 from streamlib_parsers.items import CacheMark, JsonObject
 
 MARK: Final = "cache_control"
 """Key of a block, a tool or the body with its mark (messages, and chat where servers take it)."""
+
+BREAKPOINT: Final = "prompt_cache_breakpoint"
+"""Key of a part up to which the input is cached (responses, chat)."""
+
+BREAKPOINT_PROVIDERS: Final = ("openai", "openai-codex", "azure")
+"""Providers that are known to have breakpoints; other servers may refuse them."""
+
+
+def why_no_breakpoints(target: Target) -> str | None:
+    """Why a target takes no breakpoints of OpenAI's, for the report; None: it takes them.
+
+    A model whose name says nothing, such as that of a deployment, may be any.
+    """
+    if target.provider.name not in BREAKPOINT_PROVIDERS:
+        return "only OpenAI and Azure are known to have cache breakpoints"
+    rule = named_cache_rule(target.provider.name, target.model)
+    if rule is not None and rule.how != "breakpoints":
+        return f"cache breakpoints came with gpt-5.6: {target.model} caches by itself"
+    return None
+
+
+def comparison(prompt: Prompt, prefix: str, report: Report) -> str | None:
+    """The id of the response that a provider is asked to compare with; "" for a first request.
+
+    Args:
+        prompt: with `CacheOptions.compare`, or without.
+        prefix: how ids of the provider's responses begin.
+        report: names an id of another provider, which is not sent.
+    """
+    compared = prompt.cache.compare if isinstance(prompt.cache, CacheOptions) else None
+    if not isinstance(compared, str):
+        return None
+    if compared and not compared.startswith(prefix):
+        reason = f"a response of another provider: its id does not begin with {prefix}"
+        report.dropped("/cache/compare", reason)
+        return None
+    return compared
 
 
 def take_mark(holder: JsonObject) -> CacheMark | None:

@@ -52,6 +52,8 @@ OPTIONS: Final = (
     "cache.breakpoints",
     "cache.instructions",
     "cache.automatic",
+    "cache.compare",
+    "cache.prewarm",
 )
 """Parts of settings that a wire may lack although it has the setting."""
 

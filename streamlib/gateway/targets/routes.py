@@ -155,6 +155,8 @@ class RouteRule(TargetSettings, frozen=True):
         drop: fields of the client's request that `Prompt` does not have, and that would be refused
             otherwise (`context_management`).
         queue_seconds: seconds that a request waits if all targets are full.
+        recover: a request whose history a target refuses, because signed reasoning does not verify
+            any more, is sent to it once more without such state.
     """
 
     model: str
@@ -163,6 +165,7 @@ class RouteRule(TargetSettings, frozen=True):
     reasoning: dict[str, ReasoningLevel] = {}
     drop: tuple[str, ...] = ()
     queue_seconds: Annotated[float, Meta(ge=0)] = QUEUE_SECONDS
+    recover: bool = False
 
     def __post_init__(self) -> None:
         # The struct is frozen, but this is part of its construction.

@@ -33,6 +33,7 @@ from streamlib.gateway.targets.routes import (
 from streamlib.gateway.token_estimate import usage_so_far
 from streamlib.gateway.watch.observer import Watch
 from streamlib.gateway.workers import Workers
+from streamlib.history.recover import recover
 from streamlib.pipeline.attempts import Opened, read_opening
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
@@ -225,6 +226,8 @@ class TargetStreams:
         """Stored responses for this request, by turn; None before the first target is tried."""
         self._restored: Prompt | None = None
         """The prompt for all targets; None before the first target is tried."""
+        self._recovered: list[Change] = []
+        """Provider state that was taken out of it, because a target refused it."""
         self._translator: EventTranslator | None = None
         """Translates the events of that stream; None if they are sent unchanged."""
 
@@ -246,11 +249,26 @@ class TargetStreams:
             return
         async with AsyncExitStack() as stack:
             opened = await self._read_opening(stream, stack, slot.target)
+            if opened.failure is not None and await self._recover(opened.failure):
+                stream = await self.build(slot.target, is_last=slot.is_last)
+                opened = await self._read_opening(stream, stack, slot.target)
             if opened.failure is None:
                 slot.responded()
             else:
                 self._note_failure(opened.failure)
             yield opened
+
+    async def _recover(self, failure: ErrorInfo) -> bool:
+        """Takes provider state out of the prompt; returns whether there was any that it refused."""
+        refused = self.request.rule.recover and failure.kind == "invalid_history"
+        if not refused or self._restored is None or self._recovered:
+            return False
+        self.watch.failed(failure)
+        items = self._restored.items
+        history = await self._services.workers.run(self.request.size, recover, items)
+        self._restored = msgspec.structs.replace(self._restored, input=history)
+        self._recovered = history.report
+        return bool(history.report)
 
     async def _read_opening(
         self, stream: ResponseStream, stack: AsyncExitStack, target: RouteTarget
@@ -287,7 +305,7 @@ class TargetStreams:
         limits = _limits_at(target, is_last=is_last)
         stream = await workers.run(request.size, self._build, target, retry, limits)
         self.stream = stream
-        self.report = list(stream.request.report)
+        self.report = [*self._recovered, *stream.request.report]
         self._translator = None
         # Responses of the first target are sent unchanged if it has the client's wire, because
         # `prompt_for` recognizes its items without envelopes.

@@ -10,7 +10,7 @@ from typing import Final
 from streamlib.request.context import BuildContext
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.target import Target
-from streamlib.wires.cache_marks import marked
+from streamlib.wires.cache_marks import BREAKPOINT, marked, why_no_breakpoints
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
 
@@ -21,6 +21,10 @@ SYSTEM_ROLES: Final = ("system", "developer")
 
 MAX_CACHE_MARKERS: Final = 4
 """Cache markers that a request may have."""
+
+
+OPENAI_LIFETIME: Final = "30m"
+"""The only lifetime of OpenAI's breakpoints in Chat (Python SDK 3.54)."""
 
 
 class ChatMessage:
@@ -191,13 +195,16 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
     if not isinstance(options, CacheOptions):
         return
     provider, report = context.target.provider, context.report
+    has_breakpoints = why_no_breakpoints(context.target) is None
+    if options.ttl and has_breakpoints and options.ttl != OPENAI_LIFETIME:
+        report.add("changed", "/cache/ttl", f"Chat keeps prefixes {OPENAI_LIFETIME}")
     if not options.breakpoints:
-        if options.ttl:
+        if options.ttl and not has_breakpoints:
             report.dropped(
                 "/cache/ttl", "Chat sets a lifetime on cache markers only, and there are none"
             )
         return
-    if not provider.chat.cache_control:
+    if not provider.chat.cache_control and not has_breakpoints:
         report.dropped(
             "/cache/breakpoints",
             f"{provider.name} takes no cache markers: it caches by itself, or not at all",
@@ -213,7 +220,10 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
             continue
         content = message.body["content"]
         parts = [text_part(content)] if isinstance(content, str) else list(content)
-        parts[-1] = marked(parts[-1], options.ttl)
+        if has_breakpoints:
+            parts[-1] = {**parts[-1], BREAKPOINT: {"mode": "explicit"}}
+        else:
+            parts[-1] = marked(parts[-1], options.ttl)
         message.body["content"] = parts
 
 

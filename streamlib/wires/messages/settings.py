@@ -16,7 +16,7 @@ from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
 from streamlib.request.tool_options import option_fields
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema
-from streamlib.wires.cache_marks import marked, take_mark
+from streamlib.wires.cache_marks import comparison, marked, take_mark
 from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
@@ -251,6 +251,17 @@ def _user_id(prompt: Prompt, context: BuildContext) -> str | None:
     return user_id
 
 
+def _diagnostics(prompt: Prompt, context: BuildContext) -> JsonObject | None:
+    """Asks why the cache was not used; null in the first request (GA since 2026: no beta)."""
+    if context.target.provider.name != "anthropic":
+        context.report.dropped("/cache/compare", "only Anthropic itself is known to compare")
+        return None
+    compared = comparison(prompt, "msg_", context.report)
+    if compared is None:
+        return None
+    return {"previous_message_id": compared or None}
+
+
 SETTINGS: Final = SettingsTable(
     "Messages",
     # `build` writes these itself, in this order: each depends on the ones before it
@@ -275,4 +286,5 @@ SETTINGS: Final = SettingsTable(
     Setting("cache.breakpoints"),
     Setting("cache.instructions"),
     Setting("cache.automatic"),
+    Setting("cache.compare", "diagnostics", write=_diagnostics, read=left_in_extra),
 )

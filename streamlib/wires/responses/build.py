@@ -15,11 +15,11 @@ from streamlib.request.headers import joined_lists
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import BuiltRequest, Target
+from streamlib.wires.cache_marks import why_no_breakpoints
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import (
     drop_breakpoints,
     has_lifetimes,
-    knows_breakpoints,
     mark_cache,
 )
 from streamlib.wires.responses.build_tools import wire_tools
@@ -30,6 +30,7 @@ from streamlib.wires.responses.settings import (
     is_stored,
     keeps_own_storage,
 )
+from streamlib.wires.settings import take
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.stream_error import invalid_request
 
@@ -71,10 +72,11 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         body["instructions"] = prompt.instructions
     if prompt.tools:
         body["tools"] = wire_tools(prompt.tools, "/tools", report)
-    if knows_breakpoints(target):
+    why_not = why_no_breakpoints(target)
+    if why_not is None:
         mark_cache(sent, prompt, report)
     else:
-        drop_breakpoints(sent, prompt, report)
+        drop_breakpoints(sent, prompt, report, why_not)
     # An empty list where items were given would say that there were none.
     if sent or not items:
         body["input"] = [sent_object.body for sent_object in sent]
@@ -84,7 +86,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body.update(SETTINGS.write(fitted(prompt, context), context))
     if has_lifetimes(sent):
         # Each breakpoint has its own.
-        body.pop("prompt_cache_options", None)
+        take(body, "prompt_cache_options.ttl")
     merged_extra: tuple[str, ...] = ()
     if has_own_include(prompt):
         merged_extra = ("include",)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import Target
+from streamlib.wires.cache_marks import BREAKPOINT
 from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.items import (
     BUILT_IN_OUTPUTS,
@@ -24,13 +24,6 @@ from streamlib_parsers.wires.responses.items import TO_ANSWER
 
 OUTPUT_KINDS: Final = frozenset(kind for _, kind in TO_ANSWER.values())
 """Kinds of objects by which the caller answers a call of the wire's own kind."""
-
-BREAKPOINT: Final = "prompt_cache_breakpoint"
-"""Key of a part up to which the input is cached."""
-
-
-BREAKPOINT_PROVIDERS: Final = ("openai", "openai-codex", "azure")
-"""Providers that are known to have breakpoints; other servers of the wire may refuse them."""
 
 
 class InputObject(NamedTuple):
@@ -183,14 +176,8 @@ def mark_cache(sent: list[InputObject], prompt: Prompt, report: Report) -> None:
             )
 
 
-def knows_breakpoints(target: Target) -> bool:
-    """Whether a target is known to have cache breakpoints."""
-    return target.provider.name in BREAKPOINT_PROVIDERS
-
-
-def drop_breakpoints(sent: list[InputObject], prompt: Prompt, report: Report) -> None:
-    """Leaves out all breakpoints, for a server that is not known to have them."""
-    reason = "only OpenAI and Azure are known to have cache breakpoints"
+def drop_breakpoints(sent: list[InputObject], prompt: Prompt, report: Report, reason: str) -> None:
+    """Leaves out all breakpoints, for a target that is not known to have them."""
     if isinstance(prompt.cache, CacheOptions):
         for position in prompt.cache.breakpoints:
             report.dropped(f"/cache/breakpoints/{position}", reason)

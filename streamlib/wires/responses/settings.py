@@ -22,8 +22,8 @@ from streamlib.request.effort import level, nearest
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import Target
+from streamlib.wires.cache_marks import comparison, why_no_breakpoints
 from streamlib.wires.json_objects import rest_of
-from streamlib.wires.responses.build_input_rules import knows_breakpoints
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,
@@ -349,18 +349,31 @@ def read_include(fields: JsonObject) -> None:
 
 
 def _cache_options(prompt: Prompt, context: BuildContext) -> JsonObject | None:
-    """Only a lifetime needs a field: the API caches by itself, with breakpoints or without."""
-    if not isinstance(prompt.cache, CacheOptions) or prompt.cache.ttl is None:
+    """What is options of the cache: it works by itself, with breakpoints or without."""
+    options = prompt.cache
+    if not isinstance(options, CacheOptions):
         return None
-    if not knows_breakpoints(context.target):
-        context.report.dropped("/cache/ttl", "only OpenAI and Azure are known to have lifetimes")
+    fields: JsonObject = {}
+    if options.ttl is not None:
+        fields["ttl"] = LIFETIMES.get(options.ttl, options.ttl)
+    if options.prewarm:
+        fields["prewarm"] = True
+    compared = comparison(prompt, "resp_", context.report)
+    if compared:
+        fields["comparison_response_id"] = compared
+    why_not = why_no_breakpoints(context.target)
+    if why_not is not None:
+        for name in fields:
+            context.report.dropped(f"/cache/{OPTION_NAMES.get(name, name)}", why_not)
         return None
-    requested = prompt.cache.ttl
-    ttl = LIFETIMES.get(requested, requested)
-    if ttl != requested:
-        reason = f"Responses keeps prefixes 30m or 12h: {ttl}"
+    if options.ttl is not None and fields["ttl"] != options.ttl:
+        reason = f"Responses keeps prefixes 30m or 12h: {fields['ttl']}"
         context.report.add("changed", "/cache/ttl", reason)
-    return {"ttl": ttl}
+    return fields or None
+
+
+OPTION_NAMES: Final = {"comparison_response_id": "compare"}
+"""Field of `prompt_cache_options` -> its name in `CacheOptions`, where that is another one."""
 
 
 def _read_user(fields: JsonObject) -> Any:
@@ -390,6 +403,8 @@ SETTINGS: Final = SettingsTable(
     Setting("cache", "prompt_cache_options", write=_cache_options, read=left_in_extra),
     Setting("cache.ttl"),
     Setting("cache.breakpoints"),
+    Setting("cache.compare"),
+    Setting("cache.prewarm"),
     Setting("max_output_tokens", "max_output_tokens", least=16),
     Setting("metadata", "metadata"),
     Setting("service_tier", "service_tier"),

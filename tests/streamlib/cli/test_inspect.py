@@ -23,7 +23,7 @@ from streamlib.inspection.clock import Clock
 from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import steps
 from streamlib.inspection.inspector import read_capture
-from streamlib.recording import Chunk, Recording, append, from_body, save
+from streamlib.recording import Chunk, RecordedRequest, Recording, append, from_body, save
 from streamlib_parsers import Completed, Failed
 from streamlib_parsers.items import FunctionCall
 from tests.support.built_in_calls import CALLS
@@ -398,3 +398,70 @@ def test_tool_name_cannot_write_to_the_terminal() -> None:
     label = item_label(FunctionCall("call_0", name, ""))
     assert label.isprintable()
     assert len(label) < 120
+
+
+# --- two exchanges: the prompt cache ---
+
+
+def exchange(text: str, url: str = "https://api.anthropic.com/v1/messages") -> Recording:
+    """A recording with its request, whose system prompt is cached."""
+    body = {
+        "model": "claude-opus-5",
+        "system": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}],
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    request = RecordedRequest({}, json.dumps(body).encode())
+    response = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "end_turn",
+        "diagnostics": {"cache_miss_reason": {"type": "unavailable"}},
+    }
+    chunks = (Chunk(0.1, json.dumps(response).encode()),)
+    return Recording(200, {}, chunks, url=url, wire_api="messages", request=request)
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "elapsed", "expected"),
+    [
+        ("a " * 4000, "https://api.anthropic.com/v1/messages", "400", "an expired mark"),
+        (
+            "b " * 4000,
+            "https://api.anthropic.com/v1/messages",
+            "10",
+            "system text (system_changed)",
+        ),
+        (
+            "a " * 4000,
+            "https://other.example/v1/messages",
+            "10",
+            "not explained: after: it goes to",
+        ),
+    ],
+)
+def test_inspect_explains_the_cache_of_two_exchanges(
+    text: str, url: str, elapsed: str, expected: str, tmp_path: Path, capsys: Any
+) -> None:
+    names = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
+    save(exchange("a " * 4000), names[0])
+    save(exchange(text, url), names[1])
+    assert main(["inspect", *names, "--elapsed", elapsed]) == 0
+    page, _, shown = capsys.readouterr().out.partition("prompt cache:")
+    assert expected in shown
+    assert page.count("cache, by the provider: unavailable") == 2
+    assert main(["inspect", names[0]]) == 0
+    assert "prompt cache" not in capsys.readouterr().out
+
+
+def test_inspect_names_a_request_that_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
+    save(exchange("a"), names[0])
+    save(msgspec.structs.replace(exchange("a"), request=None), names[1])
+    assert main(["inspect", *names]) == 0
+    assert "b.jsonl holds no request: it cannot be explained" in capsys.readouterr().out
+    save(msgspec.structs.replace(exchange("a"), request=None), names[0])
+    assert main(["inspect", *names]) == 0
+    assert "prompt cache" not in capsys.readouterr().out

@@ -119,6 +119,14 @@ def test_output_behind_the_next_question_keeps_its_turn() -> None:
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3])
+def test_calls_before_the_first_question_leave_first(keep: int) -> None:
+    """Else what stays would begin with a call, though a message comes first."""
+    history = [*steps(3)[1:], *talk(3)]
+    fitted = fit(history, 110, to=100, keep=keep, count=each_ten)
+    assert fitted == history[6:]
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
 def test_newest_turns_stay(keep: int) -> None:
     history = talk(6)
     fitted = fit(history, 100, to=1, keep=keep, count=each_ten)
@@ -309,9 +317,12 @@ def test_fitting(
     assert len(larger) >= len(fitted)
 
 
-@given(CONVERSATIONS, st.integers(20, 120))
-def test_next_turn_would_exceed_the_limit(items: list[ResponseItem], tokens: int) -> None:
-    fitted = cut(items, tokens, tokens)
+@given(CONVERSATIONS, st.integers(20, 120), st.floats(0.3, 1))
+def test_next_turn_would_exceed_the_limit(
+    items: list[ResponseItem], tokens: int, share: float
+) -> None:
+    limit = max(int(tokens * share), 1)
+    fitted = cut(items, tokens, limit)
     if fitted is None or not fitted.left:
         return
     place = next(index for index, item in enumerate(items) if item is fitted[0])
@@ -321,7 +332,30 @@ def test_next_turn_would_exceed_the_limit(items: list[ResponseItem], tokens: int
         if isinstance(items[index], Message) and items[index].role == "user"  # type: ignore[union-attr]
     ]
     if place:
-        assert sizes(items[(questions or [0])[-1] :]) > tokens
+        assert sizes(items[(questions or [0])[-1] :]) > limit
+
+
+@given(CONVERSATIONS, st.integers(60, 200), st.floats(0.2, 0.8), st.sampled_from([None, 0, 1]))
+def test_growing_history_breaks_its_cache_rarely(
+    items: list[ResponseItem], tokens: int, share: float, images: int | None
+) -> None:
+    """Whatever it holds, and however its turns are cut."""
+    limit = int(tokens * share)
+    history: list[ResponseItem] = []
+    breaks = grown = 0
+    for item in items:
+        history.append(item)
+        grown += sizes([item])
+        try:
+            fitted = fit(history, tokens, to=limit, keep_images=images, count=sizes)
+        except ValueError as error:
+            assert "always stay" in str(error) or "has no output yet" in str(error)  # noqa: PT017
+            continue
+        breaks += bool(fitted.report)
+        if fitted.report and fitted.tokens > limit:
+            return  # what must stay leaves no room
+        history = list(fitted)
+    assert breaks <= grown / (tokens - limit)
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(400, 200), (300, 100)])

@@ -19,6 +19,8 @@ from streamlib import (
     Failed,
     FunctionCall,
     FunctionCallOutput,
+    Message,
+    Origin,
     OutputTextDelta,
     Prompt,
     Reasoning,
@@ -32,6 +34,7 @@ from streamlib import (
 from streamlib.testing import MODEL, scripted
 from streamlib.testing.provider.turns import Turn
 from tests.support.clients import KEY, MemoryTransport, make_client
+from tests.support.gateways import Upstream, error_response, stream_response
 from tests.support.loops import asyncio_alone
 from tests.support.messages_frames import block, end, start, text_deltas
 
@@ -373,6 +376,46 @@ async def test_key_of_a_run_is_not_shown() -> None:
     async with make_client("http://faulty", transport) as client:
         run = agent(client, "Hi.", model="faulty:m", api_key=KEY)
         assert KEY not in repr(vars(run))
+
+
+# --- a history that the provider refuses ---
+
+REFUSED = error_response(
+    "messages",
+    400,
+    ErrorInfo("invalid_history", "messages.1.content.0: Invalid `signature` in `thinking` block"),
+)
+SIGNED = [
+    user("a"),
+    Reasoning("Hm.", signature="sig", origin=Origin("messages"), response_id="r"),
+    Message("assistant", (Text("so"),), response_id="r"),
+    user("b"),
+]
+
+
+@pytest.mark.parametrize("errors", ["raise", "event"])
+async def test_refused_history_is_sent_once_more(errors: Any) -> None:
+    upstream = Upstream(REFUSED, stream_response("messages", *SPOKEN))
+    async with make_client("http://faulty", upstream) as client:
+        run = agent(client, SIGNED, model="faulty:m", errors=errors, recover=True)
+        events = await finish(run)
+    assert kinds(events) == ["Completed"]
+    assert [(change.action, change.path) for change in run.recovered] == [
+        ("downgraded", "/input/1")
+    ]
+    assert [b"sig" in request.body for request in upstream.requests] == [True, False]
+    assert not any(item.signature for item in run.history)
+
+
+@pytest.mark.parametrize("history", [SIGNED, [user("a")]])
+async def test_history_that_stays_refused_is_an_error(history: Any) -> None:
+    upstream = Upstream(REFUSED)
+    async with make_client("http://faulty", upstream) as client:
+        with pytest.raises(StreamError, match="invalid_history"):
+            await finish(agent(client, history, model="faulty:m", recover=True))
+        assert len(upstream.requests) == (2 if history is SIGNED else 1)
+        with pytest.raises(StreamError, match="invalid_history"):
+            await finish(agent(client, SIGNED, model="faulty:m"))
 
 
 def test_loop_is_short_enough_to_copy() -> None:

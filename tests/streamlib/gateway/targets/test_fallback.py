@@ -11,7 +11,7 @@ import anyio
 import msgspec
 import pytest
 
-from streamlib import Deadlines
+from streamlib import Deadlines, Message, Origin, Reasoning, Text, user
 from streamlib.gateway import RouteRule, RouteTo
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -239,3 +239,36 @@ async def test_failure_after_output_is_in_the_stream() -> None:
         response = await send(client, "chat", weather_prompt())
     assert parse_stream("chat", response.content).error is not None
     assert models(upstream) == ["one"]
+
+
+# --- a history that a target refuses ---
+
+POISONED: Final = error_response(
+    "messages",
+    400,
+    ErrorInfo("invalid_history", "messages.1.content.0: Invalid `signature` in `thinking` block"),
+)
+
+
+@stream_or_body
+@pytest.mark.parametrize("recover", [True, False])
+async def test_refused_history_is_sent_without_state(stream: bool, recover: bool) -> None:
+    thought = Reasoning("Hm.", signature="sig", origin=Origin("messages"), response_id="r")
+    prompt = weather_prompt()
+    said = Message("assistant", (Text("Sunny."),), response_id="r")
+    prompt = msgspec.structs.replace(prompt, input=(*prompt.items, thought, said, user("Now?")))
+    upstream = Upstream(POISONED, WHOLE)
+    async with serving(upstream, one(recover=recover)) as client:
+        response = await send(client, "messages", prompt, stream=stream)
+    assert response.status_code == (200 if recover else 400)
+    signed = [b"sig" in request.body for request in upstream.requests]
+    assert signed == ([True, False] if recover else [True])
+    if recover:
+        assert common_fields(read("messages", response, stream=stream)) == expected()
+
+
+async def test_history_without_state_is_not_sent_again() -> None:
+    upstream = Upstream(POISONED, WHOLE)
+    async with serving(upstream, one(recover=True)) as client:
+        response = await send(client, "messages", weather_prompt())
+    assert (response.status_code, len(upstream.requests)) == (400, 1)

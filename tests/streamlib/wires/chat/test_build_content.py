@@ -14,7 +14,9 @@ from streamlib import (
     Image,
     Message,
     Origin,
+    Prompt,
     Text,
+    build,
     user,
 )
 from streamlib.providers.shapes import (
@@ -134,6 +136,17 @@ def test_cache_markers_are_on_the_last_part_at_most_four() -> None:
         "text": "1",
         "cache_control": {"type": "ephemeral", "ttl": "1h"},
     }
+
+
+def test_openai_has_breakpoints_from_gpt_5_6_on() -> None:
+    mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    for model, is_sent in (("gpt-5.6", True), ("gpt-5.4", False)):
+        prompt = Prompt([user("a"), user("b")], cache=CacheOptions("12h", [0]))
+        request = build(prompt, f"openai:{model}", wire_api="chat")
+        first = msgspec.json.decode(request.body)["messages"][0]
+        reported = ("changed", "/cache/ttl") if is_sent else ("dropped", "/cache/breakpoints")
+        assert [(one.action, one.path) for one in request.report] == [reported]
+        assert (first["content"] == [{"type": "text", "text": "a", **mark}]) == is_sent
 
 
 def test_unsupported_cache_breakpoints_are_reported() -> None:

@@ -13,9 +13,12 @@ from streamlib import (
     FunctionCall,
     Image,
     Message,
+    Prompt,
+    Response,
     ServerToolCall,
     Text,
     ToolSpec,
+    build,
     user,
 )
 from tests.support.messages_builds import CALL, HERE, PNG, SIGNED, body, built, reasons, turns
@@ -210,6 +213,26 @@ def test_a23_at_most_four_breakpoints_and_none_on_reasoning() -> None:
     assert 1 <= len(marked) <= 4
     assert {block["type"] for block in marked}.isdisjoint({"thinking"})
     assert marked[0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("compared", "sent"),
+    [(Response("msg_1"), "msg_1"), ("msg_1", "msg_1"), ("", None), (Response(), None)],
+)
+def test_message_to_compare_with_is_named(compared: Any, sent: str | None) -> None:
+    prompt = Prompt("hi", cache=CacheOptions(compare=compared))
+    request = build(prompt, "anthropic:claude-opus-5")
+    assert body(request)["diagnostics"] == {"previous_message_id": sent}
+    assert "cache_control" in body(request)
+    assert request.report == []
+
+
+def test_comparison_elsewhere_is_reported() -> None:
+    prompt = Prompt("hi", cache=CacheOptions(compare="resp_1"))
+    for model in ("anthropic:claude-opus-5", "minimax:MiniMax-M3"):
+        request = build(prompt, model, wire_api="messages")
+        assert "diagnostics" not in body(request)
+        assert [change.path for change in request.report] == ["/cache/compare"]
 
 
 @pytest.mark.parametrize(("reasoning", "is_added"), [("high", True), ("off", False)])

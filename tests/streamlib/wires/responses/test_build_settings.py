@@ -12,6 +12,7 @@ from streamlib import (
     Message,
     Prompt,
     ReasoningOptions,
+    Response,
     StreamError,
     Text,
     ToolSpec,
@@ -412,3 +413,44 @@ def test_unknown_server_gets_no_cache_breakpoints() -> None:
         request = build(prompt, model, wire_api="responses", base_url="http://x")
         assert (b"prompt_cache" in request.body) == is_known
         assert (("dropped", "/cache/breakpoints/0") in changes(request)) == (not is_known)
+
+
+# --- what is asked of the cache ---
+
+
+def test_older_models_get_no_cache_breakpoints() -> None:
+    for model, is_sent in (("gpt-5.5", False), ("gpt-5.6", True), ("gpt-6-astra", True)):
+        cache = CacheOptions("12h", [0], prewarm=True, compare="resp_1")
+        request = built(user("a"), model=f"openai:{model}", cache=cache)
+        assert (b"prompt_cache" in request.body) == is_sent
+        if is_sent:
+            assert changes(request) == []
+            assert body(request)["prompt_cache_options"] == {
+                "ttl": "12h",
+                "prewarm": True,
+                "comparison_response_id": "resp_1",
+            }
+        else:
+            names = ["breakpoints/0", "ttl", "prewarm", "compare"]
+            assert changes(request) == [("dropped", f"/cache/{name}") for name in names]
+            assert "gpt-5.6" in request.report[0].reason
+
+
+def test_response_to_compare_with_is_named() -> None:
+    model = "openai:gpt-5.6"
+    for compared in (Response("resp_1"), "resp_1"):
+        options = body(built(model=model, cache=CacheOptions(compare=compared)))
+        assert options["prompt_cache_options"] == {"comparison_response_id": "resp_1"}
+    # There is none yet: OpenAI has no word for that.
+    assert "prompt_cache_options" not in body(built(model=model, cache=CacheOptions(compare="")))
+    request = built(model=model, cache=CacheOptions(compare=Response("msg_1")))
+    assert changes(request) == [("dropped", "/cache/compare")]
+    with pytest.raises(TypeError, match="compare is a Response or its id, not 5"):
+        CacheOptions(compare=5)  # type: ignore[arg-type]
+
+
+def test_lifetimes_of_breakpoints_keep_the_other_options() -> None:
+    part = Text("a", native={"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}})
+    cache = CacheOptions("30m", compare="resp_1")
+    fields = body(built(Message("user", [part]), model="openai:gpt-5.6", cache=cache))
+    assert fields["prompt_cache_options"] == {"comparison_response_id": "resp_1"}
