@@ -115,12 +115,12 @@ def repair(
         is_continued: the provider stores what was before, so an output may answer a call of that.
     """
     entries = [IndexedItem(index, item) for index, item in enumerate(items)]
-    entries = _drop_incomplete(entries, report)
+    entries = drop_incomplete(entries, report)
     entries = _make_ids_unique(entries, report)
     return _pair_outputs(entries, report, is_continued=is_continued)
 
 
-def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
+def drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
     """Drops incomplete calls and their outputs, and incomplete items of unknown kinds."""
     incomplete: set[PairKey] = set()
     complete: set[PairKey] = set()

@@ -95,6 +95,23 @@ def is_own(item: ResponseItem, wire_api: WireApi) -> bool:
     return item.origin is not None and item.origin.wire_api == wire_api
 
 
+def opaque_state(item: ResponseItem) -> str | None:
+    """The signature or encrypted content of an item, if it has one."""
+    if item.signature:
+        return item.signature
+    if isinstance(item, (Reasoning, Compaction)):
+        return item.encrypted_content
+    return None
+
+
+def as_text(entry: IndexedItem, report: Report) -> IndexedItem | None:
+    """What a format gets that has no place for an item at all: a message, or nothing, reported."""
+    readable = downgrade([entry], Origin(), report, strict=True)
+    if readable and isinstance(readable[0].item, Message):
+        return readable[0]
+    return None
+
+
 def without_foreign_state(item: ItemT, wire_api: WireApi, report: Report) -> ItemT:
     """Returns an item as an encoder of a wire may write it: with state only if it is the wire's.
 

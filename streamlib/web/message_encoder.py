@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
+from streamlib.request.origins import opaque_state
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import NOT_RUN, PendingCalls, RunUsage, Waiting
@@ -14,7 +15,6 @@ from streamlib.web.ui_parts import (
     TRUNCATED_CALL,
     CallIds,
     ReasoningGaps,
-    opaque_state,
     without_state,
 )
 from streamlib.wires.encoders import RunEncoder, Sealer, sse

@@ -63,6 +63,8 @@ class RequestContext(Struct, frozen=True, kw_only=True):
         takes_urls: whether files are accepted by URL.
         origin: where signed state of the conversation was made; None: not known.
         seal: opens state that the page keeps sealed; None: it has none.
+        is_transcript: no page sent it: it is a conversation that the caller kept, and may hold
+            instructions and reasoning without a signature.
     """
 
     offered: RequestTools
@@ -71,6 +73,7 @@ class RequestContext(Struct, frozen=True, kw_only=True):
     takes_urls: bool
     origin: Origin | None
     seal: Seal | None
+    is_transcript: bool = False
 
 
 class ParsedRequest:

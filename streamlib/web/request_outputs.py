@@ -38,6 +38,17 @@ def output_value(value: Any, path: str, parsed: ParsedRequest) -> Output:
     return tuple(checked)
 
 
+def parts_of_text(text: str) -> Any:
+    """The content parts that `as_text` wrote as a text, where the text is such a list."""
+    if not text.startswith('[{"type":'):
+        return text
+    try:
+        msgspec.json.decode(text, type=list[ContentPart])
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return msgspec.json.decode(text)
+
+
 def _checked(part: ContentPart, path: str, parsed: ParsedRequest) -> ContentPart | None:
     """The part without what only the server may set: its wire's own fields, ids of files."""
     match part:

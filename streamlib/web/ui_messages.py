@@ -102,13 +102,14 @@ def _frames(encode: RunEncoder, items: Sequence[ResponseItem]) -> Iterator[JsonO
 def _user_message(item: Message, message_id: str, protocol: RequestProtocol) -> JsonObject:
     message: JsonObject = {"id": message_id, "role": "user"}
     if protocol == "vercel":
-        return {**message, "parts": [_user_part(part) for part in item.content]}
+        return {**message, "parts": [user_part(part) for part in item.content]}
     if len(item.content) == 1 and isinstance(item.content[0], Text):
         return {**message, "content": item.content[0].text}
     return {**message, "content": [part_of_content(part) for part in item.content]}
 
 
-def _user_part(part: ContentPart) -> JsonObject:
+def user_part(part: ContentPart) -> JsonObject:
+    """The part of a message of a page for a content part."""
     match part:
         case Text():
             return {"type": "text", "text": part.text}

@@ -82,15 +82,6 @@ def why_hidden(item: ResponseItem) -> Hidden | None:
     return None
 
 
-def opaque_state(item: ResponseItem) -> str | None:
-    """The signature or encrypted content of an item, if it has one."""
-    if item.signature:
-        return item.signature
-    if isinstance(item, (Reasoning, Compaction)):
-        return item.encrypted_content
-    return None
-
-
 def without_state(item: ResponseItem) -> ResponseItem:
     """The item without its signature and encrypted content."""
     if isinstance(item, (Reasoning, Compaction)):

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from streamlib import encoder
+from streamlib.request.origins import opaque_state
 from streamlib.request.report import Change
 from streamlib.web import UIRequest, parse_ui_request
 from streamlib.web.parsed_request import NO_CALL, NOT_OFFERED, SECOND_OUTPUT, UNSIGNED
@@ -22,7 +23,6 @@ from streamlib.web.ui_parts import (
     as_text,
     files,
     inline_result,
-    opaque_state,
     shown_output,
     source,
     why_hidden,

@@ -98,7 +98,7 @@ class ContentWriter:
 
     def parts(self, item: ResponseItem) -> list[JsonObject]:
         """The parts that an item becomes. Provider state, signed or encrypted, is none of them."""
-        return [self._redacted_part(part) for part in _parts(item)]
+        return [self._redacted_part(part) for part in item_parts(item)]
 
     def _messages(self, items: Iterable[ResponseItem]) -> list[JsonObject]:
         """A history as messages: neighbours of one role are one."""
@@ -151,10 +151,11 @@ def _decoded(request: Request) -> Prompt:
     return decoded
 
 
-def _parts(item: ResponseItem) -> list[JsonObject]:
+def item_parts(item: ResponseItem, *, with_bytes: bool = False) -> list[JsonObject]:
+    """The parts that an item becomes; without `with_bytes` its images and files have no content."""
     match item:
         case Message():
-            return [_content(part) for part in item.content]
+            return [_content(part, with_bytes=with_bytes) for part in item.content]
         case Reasoning():
             return [{"type": "reasoning", "content": item.text}] if item.text else []
         case FunctionCall():
@@ -166,7 +167,7 @@ def _parts(item: ResponseItem) -> list[JsonObject]:
         case FunctionCallOutput() | CustomToolCallOutput():
             response: Any = item.output
             if not isinstance(response, str):
-                response = [_content(part) for part in response]
+                response = [_content(part, with_bytes=with_bytes) for part in response]
             return [{"type": "tool_call_response", "id": item.call_id, "response": response}]
         case ServerToolCall():
             named = {"type": item.name, "arguments": _json(item.arguments)}
@@ -192,7 +193,7 @@ def _own_part(item: ResponseItem) -> JsonObject:
     return part
 
 
-def _content(part: ContentPart | Media) -> JsonObject:
+def _content(part: ContentPart | Media, *, with_bytes: bool = False) -> JsonObject:
     if isinstance(part, Text):
         return {"type": "text", "content": part.text}
     if isinstance(part, Refusal):
@@ -202,7 +203,7 @@ def _content(part: ContentPart | Media) -> JsonObject:
         return {"type": "uri", **kind, "uri": part.url}
     if part.file_id is not None:
         return {"type": "file", **kind, "file_id": part.file_id}
-    return {"type": "blob", **kind, "content": ""}
+    return {"type": "blob", **kind, "content": part.data or "" if with_bytes else ""}
 
 
 def _definition(tool: ToolSpec) -> JsonObject:

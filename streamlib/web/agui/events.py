@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.request.origins import opaque_state
 from streamlib.web.run_encoder import Waiting
 from streamlib.web.ui_parts import (
     CALLS,
     MEDIA_TYPES,
     as_text,
-    opaque_state,
     output_parts,
     shown_output,
     total_tokens,

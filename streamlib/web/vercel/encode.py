@@ -32,6 +32,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from streamlib.request.origins import opaque_state
 from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.run_encoder import MessageRunEncoder
@@ -42,7 +43,6 @@ from streamlib.web.ui_parts import (
     Call,
     call_input,
     inline_result,
-    opaque_state,
     source,
     why_hidden,
 )

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from streamlib.request.origins import opaque_state
 from streamlib.web.parsed_request import (
     DENIED,
     NOT_OFFERED,
@@ -26,9 +27,9 @@ from streamlib.web.parsed_request import (
 from streamlib.web.request_body import read_struct
 from streamlib.web.request_errors import UIRequestError
 from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
-from streamlib.web.request_outputs import output_value
+from streamlib.web.request_outputs import output_value, parts_of_text
 from streamlib.web.request_tools import UICall, UIOutput
-from streamlib.web.ui_parts import TRUNCATED_CALL, opaque_state
+from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib.web.vercel.parts import OWN_METADATA, named_agent, sealed_state
 from streamlib.web.vercel.signatures import (
     SignedPart,
@@ -38,11 +39,14 @@ from streamlib.web.vercel.signatures import (
 )
 from streamlib_parsers.items import (
     ContentPart,
+    CustomToolCall,
+    FunctionCall,
     JsonObject,
     Message,
     Reasoning,
     ResponseItem,
     ServerToolCall,
+    ServerToolResult,
     Text,
 )
 
@@ -163,6 +167,9 @@ def _read_message(value: Any, index: int, parsed: ParsedRequest) -> None:
             for position, part in enumerate(message.parts):
                 steps.read(part, f"{path}/parts/{position}")
             steps.end_step()
+        case "system" if parsed.context.is_transcript:
+            parts = _user_parts(message.parts, path, parsed)
+            parsed.add(Message("system", tuple(parts)))
         case "system":
             raise UIRequestError(f"{path}: a page may not send instructions (role system)")
         case _:
@@ -232,7 +239,8 @@ class _Steps:
         """Ends a step: the outputs of its calls follow."""
         for position, item in enumerate(self._items):
             joined = self._joined(item, position)
-            if isinstance(joined, Reasoning) and not opaque_state(joined):
+            is_unsigned = isinstance(joined, Reasoning) and not opaque_state(joined)
+            if is_unsigned and not self._parsed.context.is_transcript:
                 self._parsed.dropped(self._paths[joined.id], UNSIGNED)
             else:
                 self._parsed.add(joined)
@@ -322,6 +330,9 @@ class _Steps:
                 self._items.append(restored)
             return
         item = signed_reasoning(part.text, part.providerMetadata)
+        if item is None and self._parsed.context.is_transcript:
+            self._signed(part.providerMetadata, path)  # reports state of a provider without a name
+            item = Reasoning(part.text)
         if item is None:
             self._parsed.dropped(path, UNSIGNED)
             return
@@ -372,11 +383,17 @@ class _Steps:
             is_complete=is_complete,
             provider_run=bool(part.providerExecuted),
         )
+        if isinstance(call, FunctionCall) and self._has_text_input(part):
+            call = CustomToolCall(call.call_id, name, call.arguments, status=call.status)
         call = self._signed_call(call, part, path)
         parsed.note_call(call)
         self._items.append(call)
         if is_complete:
             self._read_output(part, call, path)
+
+    def _has_text_input(self, part: _ToolPart) -> bool:
+        """Whether the input of a call in a transcript is text, as only free-form calls have it."""
+        return self._parsed.context.is_transcript and isinstance(part.input, str)
 
     def _signed_call(self, call: UICall, part: _ToolPart, path: str) -> UICall:
         if isinstance(call, ServerToolCall) or not part.callProviderMetadata:
@@ -399,7 +416,10 @@ class _Steps:
                 reason = approval.reason
             self._add_output(call, reason, is_error=True, path=path)
         elif part.state == "output-error":
-            self._add_output(call, part.errorText or "", is_error=True, path=path)
+            fault: Any = part.errorText or ""
+            if self._parsed.context.is_transcript:
+                fault = output_value(parts_of_text(fault), f"{path}/errorText", self._parsed)
+            self._add_output(call, fault, is_error=True, path=path)
         elif part.state == "output-available" and part.preliminary:
             self._parsed.dropped(f"{path}/output", "a preliminary output")
         elif part.state == "output-available":
@@ -411,5 +431,10 @@ class _Steps:
 
     def _add_output(self, call: UICall, value: Any, *, is_error: bool, path: str) -> None:
         output = self._parsed.output(call.call_id, value, is_error=is_error, path=path)
-        if output is not None:
+        if output is None:
+            return
+        if isinstance(output, ServerToolResult) and self._parsed.context.is_transcript:
+            # The provider ran it at once: what follows may refer to the result.
+            self._items.append(output)
+        else:
             self._outputs.append(output)

@@ -13,17 +13,22 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from streamlib_parsers.items import JsonObject, Origin, Reasoning
+from streamlib_parsers.items import JsonObject, Origin, Reasoning, ResponseItem
 
 ORIGINS: Final[dict[str, Origin]] = {
     "anthropic": Origin("messages", "anthropic"),
     "bedrock": Origin("converse", "bedrock"),
     "google": Origin("gemini", "google"),
     "vertex": Origin("gemini", "vertex"),
+    "google-gla": Origin("gemini", "google"),
+    "google-vertex": Origin("gemini", "vertex"),
     "openai": Origin("responses", "openai"),
     "azure": Origin("responses", "azure"),
 }
 """Origins by the SDK's names of providers."""
+
+PYDANTIC_AI: Final = "pydantic_ai"
+"""The name under which pydantic-ai keeps the state of any provider in UI messages."""
 
 SIGNATURES: Final = ("signature", "thoughtSignature")
 
@@ -71,6 +76,52 @@ def signed_reasoning(text: str, metadata: JsonObject | None) -> Reasoning | None
     return Reasoning(content=text, signature=signed.signature, origin=signed.origin)
 
 
+def provider_metadata(item: ResponseItem) -> JsonObject:
+    """The metadata from which the functions above read the item's state; {} if there is none.
+
+    Also {} for state of a provider that the SDK has no name for.
+    """
+    name = _provider_name(item.origin)
+    values: JsonObject = {}
+    if isinstance(item, Reasoning) and name is not None:
+        values = _reasoning_state(item, ORIGINS[name])
+    elif item.signature:
+        values = {_signature_key(item.origin): item.signature}
+    if name is None or not values:
+        return {}
+    return {name: values}
+
+
+def _provider_name(origin: Origin | None) -> str | None:
+    """The SDK's name of the provider that made an item."""
+    for name, known in ORIGINS.items():
+        if origin is None or origin.wire_api != known.wire_api:
+            continue
+        if origin.provider in (None, known.provider):
+            return name
+    return None
+
+
+def _signature_key(origin: Origin | None) -> str:
+    if origin is not None and origin.wire_api == "gemini":
+        return "thoughtSignature"
+    return "signature"
+
+
+def _reasoning_state(item: Reasoning, origin: Origin) -> JsonObject:
+    values: JsonObject = {}
+    if origin.wire_api == "responses":
+        # Without an id the SDK drops the state, and so does the reader above.
+        values["itemId"] = item.id or "rs_0"
+        if item.encrypted_content:
+            values["reasoningEncryptedContent"] = item.encrypted_content
+    elif item.encrypted_content:
+        values["redactedData"] = item.encrypted_content
+    elif item.signature:
+        values[_signature_key(origin)] = item.signature
+    return values
+
+
 def merged_reasoning(parts: Sequence[Reasoning]) -> Reasoning:
     """Joins the parts of one item, one for each paragraph of its summary, to the item."""
     summary: list[str] = []
@@ -82,7 +133,14 @@ def merged_reasoning(parts: Sequence[Reasoning]) -> Reasoning:
 
 
 def _of_providers(metadata: JsonObject | None) -> Iterator[tuple[Origin, JsonObject]]:
-    for name, values in (metadata or {}).items():
+    for key, values in (metadata or {}).items():
+        if not isinstance(values, dict):
+            continue
+        name, state = key, values
+        if key == PYDANTIC_AI:
+            # One field for all providers; of OpenAI it is the encrypted content.
+            name, encrypted = str(values.get("provider_name")), values.get("signature")
+            state = {**values, "reasoningEncryptedContent": encrypted, "itemId": values.get("id")}
         origin = ORIGINS.get(name)
-        if origin is not None and isinstance(values, dict):
-            yield origin, values
+        if origin is not None:
+            yield origin, state

@@ -5,7 +5,7 @@ Numbers such as A6 are the rows of the rule table in docs/wires/messages.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamlib.request.context import BuildContext
@@ -95,7 +95,7 @@ def all_blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Bloc
                 yield Block(role, body, entry.position, fields)
 
 
-def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
+def runs_of_one_role(blocks: Iterable[Block]) -> list[Turn]:
     """Groups blocks into runs of one role; messages with different fields stay separate."""
     # rule A3
     turns: list[Turn] = []
@@ -105,6 +105,12 @@ def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
         if not is_next:
             turns.append(Turn(block.role, [], fields))
         turns[-1].blocks.append(block)
+    return turns
+
+
+def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
+    """Groups blocks into turns as the API wants them; there must be one."""
+    turns = runs_of_one_role(blocks)
     for turn in turns:
         if turn.role == "user":
             _put_results_first(turn, report)

@@ -123,16 +123,16 @@ def wire_input(items: list[IndexedItem], context: ResponsesContext) -> list[Inpu
         if isinstance(item, Opaque) and "content_index" in (item.native or {}):
             put_back(item, entry, sent, report)
             continue
-        for body in _bodies(item, entry, context):
+        for body in input_objects(item, entry, context):
             named = named_body(body, item)
-            sent.append(InputObject(_tidy(named, stored=context.stored), entry))
+            sent.append(InputObject(tidy(named, stored=context.stored), entry))
     match_output_kinds(sent)
     sent = without_empty_messages(sent, report)
     sent = without_unpaired(sent, report, is_continued=context.is_continued)
     return without_stray_reasoning(sent, report)
 
 
-def _bodies(item: ResponseItem, entry: IndexedItem, context: ResponsesContext) -> Bodies:
+def input_objects(item: ResponseItem, entry: IndexedItem, context: ResponsesContext) -> Bodies:
     """The objects of one item: one, or none if it cannot be sent."""
     match item:
         case Message():
@@ -181,7 +181,7 @@ def _assistant_message(item: Message, entry: IndexedItem, report: Report) -> Jso
     for part, wire_part in zip(content, body["content"], strict=True):
         wire_parts.append(native_part(part) or {**wire_part, **(part.native or {})})
     body["content"] = wire_parts
-    # Types of the API require `status` of a stored message; `_tidy` removes it elsewhere.
+    # Types of the API require `status` of a stored message; `tidy` removes it elsewhere.
     return {**body, "status": item.status}
 
 
@@ -327,7 +327,7 @@ def _downgraded(item: ResponseItem, entry: IndexedItem, context: ResponsesContex
     if action:
         context.report.add(action, entry.path, reason)
     if replacement is not None:
-        yield from _bodies(replacement, entry, context)
+        yield from input_objects(replacement, entry, context)
 
 
 def _opaque(item: Opaque) -> Bodies:
@@ -340,7 +340,7 @@ def _opaque(item: Opaque) -> Bodies:
 # --- rules of one object ---
 
 
-def _tidy(body: JsonObject, *, stored: bool) -> JsonObject:
+def tidy(body: JsonObject, *, stored: bool) -> JsonObject:
     """Ids, status and nulls as the wire takes them (R1, R4, R7)."""
     kind = body.get("type")
     if kind not in WITHOUT_ID:
