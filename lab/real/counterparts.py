@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 
 from benchmarks import node_readers
 from lab.pythons import missing_pythons
-from lab.real import stream_readers, ui_readers
+from lab.real import stream_readers, transcript_readers, ui_readers
 from tests.support.shared import CORPUS, ROOT, SHARED
 
 HERE: Final = Path(__file__).resolve().parent
@@ -126,6 +126,7 @@ def missing() -> list[str]:
         *(f"{name} ({why})" for name, why in named if why is not None),
         *ui_readers.missing(),
         *stream_readers.missing(),
+        *transcript_readers.missing(),
         *node_readers.missing(),
     ]
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from benchmarks import node_readers
-from lab.real import stream_readers, ui_readers
+from lab.real import stream_readers, transcript_readers, ui_readers
 from lab.real.counterparts import AIMOCK, HOME, MODEL, missing
 from tests.support.shared import ROOT
 
@@ -111,6 +111,7 @@ def main() -> None:
         *(line for step in (server, model, aimock, prometheus) for line in _tried(step)),
         *ui_readers.install(),
         *stream_readers.install(),
+        *transcript_readers.install(),
         *node_readers.install(),
     ]
     importlib.invalidate_caches()

@@ -1,7 +1,7 @@
 // Reads UI streams the way front ends do, with their own code, and says what they made of them.
 //
 //   node read.mjs HOME          HOME: the folder whose node_modules holds the readers
-//   stdin   one JSON object a line: {reader: "vercel6" | "vercel7" | "agui", body: base64, chunk: bytes a read}
+//   stdin   one JSON object a line: {reader: "vercel6" | "vercel7" | "messages6" | "messages7" | "agui", body: base64, chunk: bytes a read}
 //   stdout  one JSON object a line: {refused: [why it was not read to its end], errors: [what the stream itself said], …}
 //
 // A reader's warning is a refusal too: that is how AG-UI's client says that it dropped something.
@@ -97,12 +97,23 @@ function sse({ createParser }, body, size) {
   return { refused: [], events };
 }
 
+// Whole messages, as a server keeps them: whether the SDK takes them, and how many it makes for a model.
+async function validated(ai, body) {
+  const messages = JSON.parse(body.toString());
+  const valid = await ai.safeValidateUIMessages({ messages });
+  if (!valid.success) return { refused: [valid.error.message] };
+  const forModel = await ai.convertToModelMessages(valid.data);
+  return { refused: [], messages: JSON.parse(JSON.stringify(forModel)) };
+}
+
 const [ai6, ai7, client, eventsource] = await Promise.all(
   ['ai/dist/index.mjs', 'ai7/dist/index.js', '@ag-ui/client/dist/index.mjs', 'eventsource-parser/dist/index.js'].map(load),
 );
 const readers = {
   vercel6: (body, size) => vercel(ai6, body, size),
   vercel7: (body, size) => vercel(ai7, body, size),
+  messages6: body => validated(ai6, body),
+  messages7: body => validated(ai7, body),
   agui: (body, size) => agui(client, body, size),
   sse: (body, size) => sse(eventsource, body, size),
 };
