@@ -234,8 +234,14 @@ class Row:
     def due(self) -> float | None:
         """Seconds until a machine's time has come; None where none waits for one."""
         soonest: float | None = None
-        for machine in self.machines:
-            due = machine.due()
+        for position, machine in enumerate(self.machines):
+            if position <= self.ended_by:
+                continue
+            try:
+                due = machine.due()
+            except Exception as error:  # noqa: BLE001  # raised after the events before it
+                self._fail(position, error)
+                return 0.0
             if due is not None and (soonest is None or due < soonest):
                 soonest = due
         return soonest
@@ -243,6 +249,8 @@ class Row:
     def expire(self) -> list[ResponseEvent]:
         """What the first machine whose time has come lets out, through those behind it."""
         for position, machine in enumerate(self.machines):
+            if position <= self.ended_by:
+                continue
             due = machine.due()
             if due is None or due > 0:
                 continue

@@ -248,10 +248,11 @@ class EndingText(PlainMachine):
         moved: list[ResponseEvent] = []
         for event in events:
             index: int | None = getattr(event, "index", None)
-            if index is not None:
-                places = bisect_left(self._left_out, index)
-                event = with_fields(event, index=index - places)  # type: ignore[call-arg]
-            moved.append(event)
+            if index is None:
+                moved.append(event)
+                continue
+            places = bisect_left(self._left_out, index)
+            moved.append(with_fields(event, index=index - places))
         return moved
 
     def _hit(self, event: ResponseEvent, events: list[ResponseEvent]) -> list[ResponseEvent]:

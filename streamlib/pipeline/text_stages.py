@@ -29,7 +29,13 @@ from streamlib.pipeline.patterns import (
     read_pattern,
 )
 from streamlib.pipeline.stages import Keep
-from streamlib.pipeline.text_endings import TEXT_ALONE, EndingInTime, EndingText, LimitRule, StopRule
+from streamlib.pipeline.text_endings import (
+    TEXT_ALONE,
+    EndingInTime,
+    EndingText,
+    LimitRule,
+    StopRule,
+)
 from streamlib.pipeline.text_events import TEXT_KINDS, TextEvents
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
 from streamlib.pipeline.units import (

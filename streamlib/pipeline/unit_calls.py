@@ -363,8 +363,10 @@ def _shortened(event: OutputItemDone, length: int) -> OutputItemDone:
     for part in event.item.content if isinstance(event.item, Message) else ():
         if not length:
             break
-        if isinstance(part, Text):
-            part = with_fields(part, text=part.text[:length])
-            length -= len(part.text)
-        content.append(part)
+        if not isinstance(part, Text):
+            content.append(part)
+            continue
+        text = part.text[:length]
+        length -= len(text)
+        content.append(with_fields(part, text=text))
     return with_fields(event, item=with_fields(event.item, content=content, status="incomplete"))

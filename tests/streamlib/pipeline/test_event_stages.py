@@ -252,12 +252,16 @@ def test_call_that_somebody_cancels_is_a_failure(kind: Callable[[Any], Keep]) ->
         task.cancel()
         await task
 
+    source = EventsSource(EVENTS)
+
+    async def read() -> None:
+        async with pipe(source, kind(wait_for_a_cancelled_task)) as piped:
+            async for _ in piped:
+                pass
+
     async def main() -> None:
-        source = EventsSource(EVENTS)
         with pytest.raises(RuntimeError, match="was cancelled"):
-            async with pipe(source, kind(wait_for_a_cancelled_task)) as piped:
-                async for _ in piped:
-                    pass
+            await read()
         assert source.closed == 1
 
     asyncio.run(main())

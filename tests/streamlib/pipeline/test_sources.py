@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from streamlib import (
@@ -414,7 +415,7 @@ async def test_source_is_closed_when_closing_is_cancelled(stages: tuple[Keep, ..
         async with anyio.create_task_group() as group:
             group.start_soon(use)
             for _ in range(count):
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
         assert source.closed or not source.sent, count
 

@@ -212,8 +212,9 @@ def test_guard_checks_a_text_without_deltas() -> None:
 def test_guard_keeps_what_it_allows_without_deltas() -> None:
     stage = aggregate() | guard(lambda unit: "bad" not in unit)
     out = piped(streamed("All is well. All is bad. Bye."), stage)
-    [done] = [event for event in out if isinstance(event, OutputItemDone)]
-    assert (done.item.text, done.item.status) == ("All is well. ", "incomplete")
+    [done] = [event.item for event in out if isinstance(event, OutputItemDone)]
+    assert isinstance(done, Message)
+    assert (done.text, done.status) == ("All is well. ", "incomplete")
 
 
 @pytest.mark.parametrize("stage", [stop_at("STOP"), limit(characters=4)])

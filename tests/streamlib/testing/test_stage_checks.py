@@ -396,7 +396,10 @@ class ByWord(Machine):
 
     def rest_of(self, event: OutputItemDone) -> list[ResponseEvent]:
         keys = [key for key in self.rests if key[0] == event.index]
-        return [OutputTextDelta(*key, self.rests.pop(key)) for key in keys]
+        rests: list[ResponseEvent] = []
+        for index, part in keys:
+            rests.append(OutputTextDelta(index, part, self.rests.pop((index, part))))
+        return rests
 
 
 class MixingParts(ByWord):
