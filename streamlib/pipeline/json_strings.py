@@ -15,7 +15,7 @@ _STRING_END: Final = re.compile(r'(?:[^"\\]|\\.)*+(?P<end>")?', re.DOTALL)
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
-_WHOLE: Final = re.compile(
+_BEFORE_OPEN_ESCAPE: Final = re.compile(
     r"(?:[^\\]|\\[^u]"
     r"|\\u(?![0-9a-fA-F]{0,3}\Z)"
     r"(?![dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z))*+",
@@ -130,8 +130,8 @@ class JsonStrings:
             next_position = position + ending.end() - len(self._raw)
             self._raw = ""
         else:
-            whole = _WHOLE.match(raw)
-            known = whole.end() if whole is not None else 0
+            before = _BEFORE_OPEN_ESCAPE.match(raw)
+            known = before.end() if before is not None else 0
             content = raw[:known]
             next_position = len(text)
             self._raw = raw[known:]

@@ -251,8 +251,8 @@ class EndingText(PlainMachine):
             if index is None:
                 moved.append(event)
                 continue
-            places = bisect_left(self._left_out, index)
-            moved.append(with_fields(event, index=index - places))
+            count = bisect_left(self._left_out, index)
+            moved.append(with_fields(event, index=index - count))
         return moved
 
     def _hit(self, event: ResponseEvent, events: list[ResponseEvent]) -> list[ResponseEvent]:

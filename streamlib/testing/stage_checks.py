@@ -234,11 +234,11 @@ class _Checks:
     def check_without_deltas(self, text: str) -> None:
         """A text that the final item alone has becomes what it becomes where it is streamed."""
         streamed = texts_in(self._run(self._front, message_of([text]), "text"))
-        whole = texts_in(self._run(self._front, without_deltas(text), "text without deltas"))
+        final = texts_in(self._run(self._front, without_deltas(text), "text without deltas"))
         _require(
-            whole == streamed,
+            final == streamed,
             "one text",
-            f"a text without deltas becomes {whole!r:.100}, with them it is {streamed!r:.100}",
+            f"a text without deltas becomes {final!r:.100}, with them it is {streamed!r:.100}",
         )
 
     def _check_copies(

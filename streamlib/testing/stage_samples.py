@@ -237,10 +237,10 @@ def without_open_together(events: Sequence[Any]) -> list[Any]:
     if not is_stopped(events):
         return list(events)
     statuses = statuses_in(events)
-    cut = {index for index, status in statuses.items() if status == "incomplete"}
-    if len(cut) < 2:
+    incomplete = {index for index, status in statuses.items() if status == "incomplete"}
+    if len(incomplete) < 2:
         return list(events)
-    return [event for event in events if getattr(event, "index", None) not in cut]
+    return [event for event in events if getattr(event, "index", None) not in incomplete]
 
 
 def items_moved(events: Sequence[Any], emitted: Sequence[Any]) -> bool:
