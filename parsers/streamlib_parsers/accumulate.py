@@ -235,7 +235,7 @@ class Accumulator:
         for index, open_item in sorted(self._open.items()):
             seq += 1
             item = open_item.snapshot("incomplete")
-            endings.append(OutputItemDone(index, item, seq=seq))
+            endings.append(OutputItemDone(index, item, seq=seq, agent=item.agent))
         endings.append(Failed(error, seq=seq + 1))
         return endings
 

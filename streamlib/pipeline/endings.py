@@ -107,7 +107,7 @@ class OpenItems:
             item = accumulator.item(index)
             if index == completed and isinstance(item, (Message, Reasoning)):
                 item = replace(item, status="completed")
-            endings.append(OutputItemDone(index, item))
+            endings.append(OutputItemDone(index, item, agent=item.agent))
         self._open.clear()
         if isinstance(terminal, Completed):
             endings.append(Notice(STOPPED, detail))

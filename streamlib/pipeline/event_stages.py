@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, overload
 
+from streamlib.pipeline.calls import Call
 from streamlib.pipeline.endings import STOPPED_BY_CALLER, TERMINAL, OpenItems
 from streamlib.pipeline.machine import Clock, PlainMachine, check_event
 from streamlib.pipeline.stages import Keep, Narrow, each
@@ -215,35 +216,14 @@ def map_async(
     return Keep(lambda _: _MapAsync(function, concurrency), "map_async()", is_async=True)
 
 
-class _Call:
-    """A call for one event, and what it returned."""
-
-    def __init__(self, function: Callable[[ResponseEvent], Any], event: ResponseEvent) -> None:
-        self.has_ended = False
-        self.events: list[ResponseEvent] = []
-        self.error: Exception | None = None
-        self._function = function
-        self._event = event
-
-    async def run(self) -> None:
-        try:
-            result = await self._function(self._event)
-            if result is not None:
-                checked = _checked(result, "the function of map_async returned")
-                self.events = checked if isinstance(checked, list) else [checked]
-        except Exception as error:  # noqa: BLE001  # raised after the events before it
-            self.error = error
-        self.has_ended = True
-
-
 class _MapAsync(PlainMachine):
     def __init__(self, function: Callable[[ResponseEvent], Any], concurrency: int) -> None:
         super().__init__()
         self._function = function
         self._concurrency = concurrency
-        self._calls: deque[_Call] = deque()
+        self._calls: deque[Call] = deque()
         """In the order of their events."""
-        self._to_start: deque[_Call] = deque()
+        self._to_start: deque[Call] = deque()
 
     @property
     def waiting(self) -> bool:
@@ -254,7 +234,7 @@ class _MapAsync(PlainMachine):
         return len(self._calls) >= self._concurrency
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        call = _Call(self._function, event)
+        call = Call(self._function, event)
         self._calls.append(call)
         self._to_start.append(call)
         return []
@@ -275,15 +255,26 @@ class _MapAsync(PlainMachine):
     def expire(self) -> list[ResponseEvent]:
         events: list[ResponseEvent] = []
         while self._calls and self._calls[0].has_ended:
-            error = self._calls[0].error
-            if error is not None and events:
-                break  # at the next call, after the events before it
-            call = self._calls.popleft()
-            if error is not None:
+            try:
+                results = _results(self._calls[0])
+            except Exception:
+                if events:
+                    break  # raised at the next call, after the events before it
                 self._calls.clear()
-                raise error
-            events += call.events
+                raise
+            self._calls.popleft()
+            events += results
         return events
+
+
+def _results(call: Call) -> list[ResponseEvent]:
+    """The events that a call has returned."""
+    if call.error is not None:
+        raise call.error
+    if call.result is None:
+        return []
+    checked = _checked(call.result, "the function of map_async returned")
+    return checked if isinstance(checked, list) else [checked]
 
 
 class _Until(PlainMachine):

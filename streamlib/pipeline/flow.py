@@ -82,6 +82,8 @@ class Flow:
         """The source has sent the terminal event of the current response."""
         self._has_ended = False
         """The terminal event was let out."""
+        self._has_ended_selection = False
+        """The reader of a selection got it, too."""
         self._is_closed = False
         """The source has ended, or a stage has ended the stream."""
         self._reported: Exception | None = None
@@ -121,8 +123,12 @@ class Flow:
     def due(self) -> float | None:
         """Seconds until `expire` is to be called; None: no stage waits for a time."""
         due = self._front.due()
+        if self._front.done and not self._is_closed:
+            return 0.0  # asked for its time, a machine has failed
         if self._back is not None:
             later = self._back.due()
+            if self._back.done and not self.stopped:
+                return 0.0
             if due is None or (later is not None and later < due):
                 due = later
         return due
@@ -227,7 +233,7 @@ class Flow:
             for stage, machine in zip(self.stages, self.machines, strict=True)
         ]
         self._seq = None
-        self._has_ended = False
+        self._has_ended = self._has_ended_selection = False
         self._begin()
 
     def _finish_response(self) -> None:
@@ -247,6 +253,8 @@ class Flow:
     def _let_out(self, events: Iterable[ResponseEvent]) -> None:
         """Events of the machines before the first selecting one."""
         for event in events:
+            if self._back is not None and self._back.done:
+                return  # a stage behind the selection has ended the response
             if self._has_ended:
                 # A stage would make two responses of one.
                 kind = type(event).__name__
@@ -255,7 +263,7 @@ class Flow:
                 return
             if self._back is None:
                 self.ready.append(self._numbered(event))
-            elif not self._back.done:
+            else:
                 numbered = self._numbered(event)
                 self._let_out_selected(numbered, self._back.feed(numbered))
                 if self._back.done and not self.stopped:
@@ -281,6 +289,8 @@ class Flow:
         return numbered
 
     def _let_out_selected(self, source: RunEvent | None, events: list[Any]) -> None:
+        if self._is_over and any(type(event) in TERMINAL for event in events):
+            self._has_ended_selection = True
         if not self.keeps_whole:
             self.ready.extend(events)
         elif source is not None or events:
@@ -326,7 +336,12 @@ class Flow:
         self.done = self.stopped = True
         if self._errors == "event":
             message = f"a stage raised {type(error).__name__}"
-            if self._end(Failed(ErrorInfo("internal", message, code=STAGE_FAILED))):
+            failed = Failed(ErrorInfo("internal", message, code=STAGE_FAILED), seq=self._seq or 0)
+            if self._end(failed):
+                return
+            if row is self._back and not self._has_ended_selection:
+                # The response before the selection is whole; what the reader has of it is not.
+                self._let_out_selected(None, row.feed_ending(failed))
                 return
         self._fail(error)
 

@@ -15,10 +15,14 @@ _STRING_END: Final = re.compile(r'(?:[^"\\]|\\.)*+(?P<end>")?', re.DOTALL)
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
-_OPEN_ESCAPE: Final = re.compile(
-    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z"
+_BEFORE_OPEN_ESCAPE: Final = re.compile(
+    r"(?:[^\\]|\\[^u]"
+    r"|\\u(?![0-9a-fA-F]{0,3}\Z)"
+    r"(?![dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z))*+",
+    re.DOTALL,
 )
-"""The beginning of an escape sequence at the end; also half of a pair that is one character."""
+"""What comes before an escape sequence that is open at the end, or before half of a pair that is
+one character. From the first sequence on, so that the end of one is not taken for a beginning."""
 
 _VALID: Final = re.compile(r'(?:[^\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 """What JSON allows in a string."""
@@ -126,8 +130,8 @@ class JsonStrings:
             next_position = position + ending.end() - len(self._raw)
             self._raw = ""
         else:
-            tail = _OPEN_ESCAPE.search(raw)
-            known = len(raw) if tail is None else tail.start()
+            before = _BEFORE_OPEN_ESCAPE.match(raw)
+            known = before.end() if before is not None else 0
             content = raw[:known]
             next_position = len(text)
             self._raw = raw[known:]

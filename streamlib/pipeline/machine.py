@@ -210,6 +210,8 @@ class Row:
         """The position of that machine."""
         self.failure: Exception | None = None
         """What the machine raised."""
+        self._without_time = -1
+        """The position of a machine whose `due` has raised: it is not asked again."""
         self.machines = fused(machines)
         self._single = self.machines[0] if len(self.machines) == 1 else None
         self._keeps_endings = keeps_endings
@@ -234,8 +236,15 @@ class Row:
     def due(self) -> float | None:
         """Seconds until a machine's time has come; None where none waits for one."""
         soonest: float | None = None
-        for machine in self.machines:
-            due = machine.due()
+        for position, machine in enumerate(self.machines):
+            if position == self._without_time:
+                continue
+            try:
+                due = machine.due()
+            except Exception as error:  # noqa: BLE001  # raised after the events before it
+                self._without_time = position
+                self._fail(position, error)
+                return 0.0
             if due is not None and (soonest is None or due < soonest):
                 soonest = due
         return soonest
@@ -243,6 +252,8 @@ class Row:
     def expire(self) -> list[ResponseEvent]:
         """What the first machine whose time has come lets out, through those behind it."""
         for position, machine in enumerate(self.machines):
+            if position == self._without_time:
+                continue
             due = machine.due()
             if due is None or due > 0:
                 continue

@@ -318,6 +318,8 @@ class _Runner:
             stream = await stream
         if getattr(stream, "is_run", False):
             raise TypeError("a run has several responses: a start returns the stream of one")
+        if not hasattr(stream, "__aiter__"):
+            raise TypeError(f"a start returned a {type(stream).__name__}, which is no stream")
         async with owned(stream) as entered:
             self._lists = EventLists(entered)
             opened = await read_opening(Batches(self._next_reported))

@@ -63,7 +63,9 @@ class Pipeline(Delivery, Generic[Event_co]):
         self._reading: AsyncIterator[RunEvent | list[RunEvent]]
         """The source, read directly, where no stage needs a task: its batches, if it has some."""
         self._is_read = False
-        """The source has ended, or is closed."""
+        """The source is read no further: it is closed, or about to be."""
+        self._is_closed = False
+        """Closing the source has come to its end."""
 
     @property
     def response(self) -> Response:
@@ -144,22 +146,30 @@ class Pipeline(Delivery, Generic[Event_co]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        is_closed = self._is_read
         self._is_read = True
         if self._has_entered_source:
             self._has_entered_source = False
             await self._source.__aexit__(kind, error, traceback)
-        elif not is_closed:
-            await _close(self._source)
+        elif not self._is_closed:
+            await self._close()
 
     async def _close_source(self) -> None:
         """Closes the source while the block goes on."""
-        if self._is_read:
-            return
-        self._is_read = True
-        if self._reader is not None:
-            await self._reader.stop()
-        await _close(self._source)
+        if not self._is_read:
+            self._is_read = True
+            await self._close()
+
+    async def _close(self) -> None:
+        # A reader that is cancelled closes its source all the same. Where asyncio cancels the task
+        # itself, which no scope keeps off, the end of the block closes it once more.
+        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
+            if self._reader is not None:
+                await self._reader.stop()
+            aclose: Callable[[], Awaitable[object]] | None
+            aclose = getattr(self._source, "aclose", None)
+            if aclose is not None:
+                await aclose()
+        self._is_closed = True
 
     # --- reading ---
 
@@ -374,11 +384,3 @@ def _needs_task(flow: Flow) -> bool:
         if stage.is_async or type(machine).due is not PlainMachine.due:
             return True
     return False
-
-
-async def _close(source: Any) -> None:
-    aclose: Callable[[], Awaitable[object]] | None = getattr(source, "aclose", None)
-    if aclose is not None:
-        # A reader that is cancelled closes its source all the same.
-        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
-            await aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final
 
@@ -182,13 +183,7 @@ def _is_flag_letter(character: str) -> bool:
 class EndingText(PlainMachine):
     """The machine of a stage that ends choices, and with the last one the response."""
 
-    def __init__(
-        self,
-        rule: StopRule | LimitRule,
-        *,
-        seconds: float | None = None,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, rule: StopRule | LimitRule) -> None:
         super().__init__()
         self._rule = rule
         self._texts = TextEvents(rule)
@@ -198,31 +193,14 @@ class EndingText(PlainMachine):
         """The choice of each item, by its index."""
         self._ended: set[int] = set()
         """Choices that this stage has ended."""
+        self._left_out: list[int] = []
+        """Indexes of items that have begun after their choice had ended, in order."""
         self._created = Created()
-        self._clock = clock
-        self._deadline: float | None = None
-        if seconds is not None and clock is not None:
-            self._deadline = clock() + seconds
 
     @property
     def buffered(self) -> int:
         """Characters of deltas that are not let out yet."""
         return self._texts.buffered
-
-    def due(self) -> float | None:
-        """Seconds until the time is up."""
-        if self._deadline is None or self._clock is None or self.done:
-            return None
-        return max(0.0, self._deadline - self._clock())
-
-    def expire(self) -> list[ResponseEvent]:
-        """The time is up."""
-        due = self.due()
-        if due is None or due > 0:
-            return []
-        events = self._noted(self._texts.close())
-        self.done = True
-        return events + self._end(min(self._open, default=0))
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The events to let out now; those of a choice that has ended are dropped."""
@@ -236,6 +214,8 @@ class EndingText(PlainMachine):
             self._choices.setdefault(event.index, event.item.choice)
         index = getattr(event, "index", None)
         if self._ended and index is not None and self._choices.get(index, 0) in self._ended:
+            if isinstance(event, OutputItemAdded):
+                self._left_out.append(index)
             return []
         if self._ended and isinstance(event, Completed):
             event = self._completed(event)
@@ -259,7 +239,21 @@ class EndingText(PlainMachine):
                 self._open[choice] = OpenItems()
                 self._open[choice].feed(self._created)
             self._open[choice].feed(event)
-        return events
+        return self._moved(events)
+
+    def _moved(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
+        """The events, with no gap in their indexes where items were left out."""
+        if not self._left_out:
+            return events
+        moved: list[ResponseEvent] = []
+        for event in events:
+            index: int | None = getattr(event, "index", None)
+            if index is None:
+                moved.append(event)
+                continue
+            count = bisect_left(self._left_out, index)
+            moved.append(with_fields(event, index=index - count))
+        return moved
 
     def _hit(self, event: ResponseEvent, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """A choice has ended in the text of this event."""
@@ -299,9 +293,8 @@ class EndingText(PlainMachine):
             detail = "the stop text was found"
         ended = tuple([FinishedChoice(each, reason) for each in sorted(self._open or {0: items})])
         terminal = Completed(stop_reason=reason, stop_sequence=stop_text or None, choices=ended)
-        if reason == "stop":
-            return items.end(terminal, detail, completed=index)
-        return items.end(terminal, detail)
+        completed = index if reason == "stop" else None
+        return self._moved(items.end(terminal, detail, completed=completed))
 
     def _completed(self, event: Completed) -> Completed:
         """The wire's own end of a response of which some choices have ended before."""
@@ -316,3 +309,27 @@ class EndingText(PlainMachine):
         return with_fields(
             changed, stop_reason=reason, native_stop_reason=None, stop_sequence=stop_text
         )
+
+
+class EndingInTime(EndingText):
+    """The same, also after a time."""
+
+    def __init__(self, rule: LimitRule, seconds: float, clock: Clock) -> None:
+        super().__init__(rule)
+        self._clock = clock
+        self._deadline = clock() + seconds
+
+    def due(self) -> float | None:
+        """Seconds until the time is up."""
+        if self.done:
+            return None
+        return max(0.0, self._deadline - self._clock())
+
+    def expire(self) -> list[ResponseEvent]:
+        """The time is up."""
+        due = self.due()
+        if due is None or due > 0:
+            return []
+        events = self._noted(self._texts.close())
+        self.done = True
+        return events + self._end(min(self._open, default=0))

@@ -482,7 +482,7 @@ def _delta(event: Any, text: str) -> ResponseEvent:
     # Twice as fast as to copy it, for the most frequent kind.
     if kind is OutputTextDelta:
         return OutputTextDelta(
-            seq=event.seq, index=event.index, content_index=event.content_index, delta=text
+            event.index, event.content_index, text, seq=event.seq, agent=event.agent
         )
     changes: dict[str, Any] = {"delta": text}
     if hasattr(event, "logprobs"):

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from streamlib.pipeline.json_strings import JsonStrings
+from streamlib.pipeline.machine import Clock
 from streamlib.pipeline.patterns import (
     LONGEST,
     Replacer,
@@ -28,7 +29,13 @@ from streamlib.pipeline.patterns import (
     read_pattern,
 )
 from streamlib.pipeline.stages import Keep
-from streamlib.pipeline.text_endings import TEXT_ALONE, EndingText, LimitRule, StopRule
+from streamlib.pipeline.text_endings import (
+    TEXT_ALONE,
+    EndingInTime,
+    EndingText,
+    LimitRule,
+    StopRule,
+)
 from streamlib.pipeline.text_events import TEXT_KINDS, TextEvents
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
 from streamlib.pipeline.units import (
@@ -356,9 +363,14 @@ def limit(*, characters: int | None = None, seconds: float | None = None) -> Kee
         _check_positive("characters", characters)
     if seconds is not None:
         _check_positive("seconds", seconds)
-    return Keep(
-        lambda clock: EndingText(LimitRule(characters), seconds=seconds, clock=clock), "limit()"
-    )
+
+    def make(clock: Clock) -> EndingText:
+        rule = LimitRule(characters)
+        if seconds is None:
+            return EndingText(rule)
+        return EndingInTime(rule, seconds, clock)
+
+    return Keep(make, "limit()")
 
 
 # --- guard ---

@@ -7,11 +7,13 @@ The calls run beside the stream, a few at once; what stands behind a unit waits 
 
 from __future__ import annotations
 
-import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Literal, TypeAlias
 
+from msgspec.structs import replace as with_fields
+
+from streamlib.pipeline.calls import Call
 from streamlib.pipeline.endings import TERMINAL, OpenItems
 from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.text_events import TextEdit, TextEvents
@@ -23,7 +25,7 @@ from streamlib_parsers.events import (
     OutputTextDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import Message, Text
+from streamlib_parsers.items import ContentPart, Message, Text
 
 GuardMode: TypeAlias = Literal["hold", "watch"]
 
@@ -31,32 +33,10 @@ AT_ONCE = 4
 """Calls of an async `map_text` that run at once."""
 
 
-class UnitCall:
-    """A call for one unit, and what it returned."""
-
-    def __init__(self, function: Callable[[str], Any], unit: str) -> None:
-        self.unit = unit
-        self.result: Any = None
-        self.has_ended = False
-        self.error: Exception | None = None
-        self._function = function
-
-    async def run(self) -> None:
-        """Calls the function; what it raises is kept."""
-        try:
-            result = self._function(self.unit)
-            if inspect.isawaitable(result):
-                result = await result
-            self.result = result
-        except Exception as error:  # noqa: BLE001  # raised after the events before it
-            self.error = error
-        self.has_ended = True
-
-
 class _Slot:
     """An event, and the calls that it waits for; None: not yet known which."""
 
-    def __init__(self, event: ResponseEvent, calls: list[UnitCall] | None) -> None:
+    def __init__(self, event: ResponseEvent, calls: list[Call] | None) -> None:
         self.event = event
         self.calls = calls
 
@@ -71,8 +51,8 @@ class UnitCalls(PlainMachine):
         self._function = function
         self._at_once = at_once
         self._slots: deque[_Slot] = deque()
-        self._to_start: deque[UnitCall] = deque()
-        self._running: list[UnitCall] = []
+        self._to_start: deque[Call] = deque()
+        self._running: list[Call] = []
         self._waiting_units = 0
         """Slots with calls."""
 
@@ -145,19 +125,19 @@ class UnitCalls(PlainMachine):
 
     # --- slots ---
 
-    def _running_calls(self) -> list[UnitCall]:
+    def _running_calls(self) -> list[Call]:
         return [call for call in self._running if not call.has_ended]
 
     def _take(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
         for event in events:
-            calls: list[UnitCall] | None = None
+            calls: list[Call] | None = None
             if isinstance(event, OutputTextDelta) and event.delta:
                 calls = self._called([event.delta])
             self._slots.append(_Slot(event, calls))
         return self._let_out()
 
-    def _called(self, units: Iterable[str]) -> list[UnitCall]:
-        calls = [UnitCall(self._function, unit) for unit in units]
+    def _called(self, units: Iterable[str]) -> list[Call]:
+        calls = [Call(self._function, unit) for unit in units]
         self._to_start += calls
         self._waiting_units += bool(calls)
         return calls
@@ -218,7 +198,7 @@ class MapUnitsAsync(UnitCalls):
             if not isinstance(call.result, str):
                 kind = type(call.result).__name__
                 raise TypeError(f"the function of map_text returned a {kind}, not text")
-            answers[call.unit] = call.result
+            answers[call.argument] = call.result
         return self._texts.feed(slot.event)
 
 
@@ -329,15 +309,9 @@ class Guard(UnitCalls):
     def finished(self, slot: _Slot) -> list[ResponseEvent]:
         """The event, or the end of the response if a unit must not be shown."""
         event = slot.event
-        for call in slot.calls or ():
+        for number, call in enumerate(slot.calls or ()):
             if not call.result:
-                self.done = True
-                self._slots.clear()
-                self._to_start.clear()
-                self._behind.clear()
-                terminal = Completed(stop_reason="content_filter")
-                self.ending = self._items.end(terminal, "a check has refused the text")
-                return list(self.ending)
+                return self._refuse(slot, number)
         if isinstance(event, OutputTextDelta):
             self._streamed.setdefault(event.index, []).append(event.delta)
         if self._holds:
@@ -347,6 +321,22 @@ class Guard(UnitCalls):
             return []
         self._allowed += 1
         return self._release()
+
+    def _refuse(self, slot: _Slot, number: int) -> list[ResponseEvent]:
+        """The end of the response, since the check has refused a unit of an event."""
+        self.done = True
+        self._slots.clear()
+        self._to_start.clear()
+        self._behind.clear()
+        events: list[ResponseEvent] = []
+        if self._holds and number and isinstance(slot.event, OutputItemDone):
+            # Its text came without deltas: what was allowed before that unit stays.
+            allowed = "".join([call.argument for call in (slot.calls or [])[:number]])
+            events.append(_shortened(slot.event, len(allowed)))
+            self._items.feed(events[0])
+        terminal = Completed(stop_reason="content_filter")
+        self.ending = self._items.end(terminal, "a check has refused the text")
+        return [*events, *self.ending]
 
     def _release(self) -> list[ResponseEvent]:
         """What stands behind no unchecked text any more."""
@@ -365,3 +355,18 @@ class Guard(UnitCalls):
 def _is_end(event: ResponseEvent) -> bool:
     """Whether an event ends an item or the response."""
     return isinstance(event, OutputItemDone) or type(event) in TERMINAL
+
+
+def _shortened(event: OutputItemDone, length: int) -> OutputItemDone:
+    """The end of a message that is incomplete: of its texts only so many characters."""
+    content: list[ContentPart] = []
+    for part in event.item.content if isinstance(event.item, Message) else ():
+        if not length:
+            break
+        if not isinstance(part, Text):
+            content.append(part)
+            continue
+        text = part.text[:length]
+        length -= len(text)
+        content.append(with_fields(part, text=text))
+    return with_fields(event, item=with_fields(event.item, content=content, status="incomplete"))

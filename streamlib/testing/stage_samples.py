@@ -22,6 +22,7 @@ from streamlib_parsers.events import (
     Notice,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     Passthrough,
     ResponseEvent,
 )
@@ -65,6 +66,8 @@ def samples(texts: Sequence[str] = TEXTS) -> list[Sample]:
             Sample(f"text {number}", [message_of(pieces_of(text, size)) for size in SPLITS])
         )
     made.append(Sample("nothing", [message_of([])]))
+    made.append(Sample("parts", [_parts_of(texts[0], size) for size in SPLITS]))
+    made.append(Sample("cut off", [_cut_off(texts[0], size) for size in SPLITS]))
     for ending in ("stop", "length", "failed"):
         variants = [_all_kinds(texts[0], size, ending) for size in SPLITS]
         made.append(Sample(f"all kinds, {ending}", variants))
@@ -98,6 +101,43 @@ def message_of(fragments: Iterable[str]) -> list[ResponseEvent]:
     assembler.close(item)
     assembler.complete("stop")
     return assembler.take()
+
+
+def _parts_of(text: str, size: int) -> list[ResponseEvent]:
+    """A message with two texts, the first of which ends within a word."""
+    assembler = _assembler()
+    item = assembler.open(Message("assistant"))
+    half = len(text) // 2
+    for part, content in enumerate((text[:half], text[half:])):
+        for fragment in pieces_of(content, size):
+            assembler.text(item, fragment, part)
+    assembler.close(item)
+    assembler.complete("stop")
+    return assembler.take()
+
+
+def _cut_off(text: str, size: int) -> list[ResponseEvent]:
+    """A response that breaks off within a word of its message."""
+    end = len(text) - 1
+    while end > 1 and not text[end - 1 : end + 1].isalpha():
+        end -= 1
+    assembler = _assembler()
+    item = assembler.open(Message("assistant"))
+    for fragment in pieces_of(text[:end], size):
+        assembler.text(item, fragment)
+    assembler.fail(ErrorInfo("truncated", "the stream broke off", retryable=True))
+    return assembler.take()
+
+
+def without_deltas(text: str) -> list[ResponseEvent]:
+    """A response that is one text, which the final item alone has."""
+    events: list[ResponseEvent] = []
+    for event in message_of([text]):
+        each: ResponseEvent = event
+        if isinstance(event, OutputTextDelta):
+            each = Notice("text_replaced", index=event.index)
+        events.append(replace(each, seq=len(events)))
+    return events
 
 
 def _all_kinds(text: str, size: int, ending: str) -> list[ResponseEvent]:
@@ -189,6 +229,20 @@ def is_stopped(events: Sequence[Any]) -> bool:
     return False
 
 
+def without_open_together(events: Sequence[Any]) -> list[Any]:
+    """The events, where a stage has ended items that grew at once without those.
+
+    How far each had come then depends on the deltas of the others.
+    """
+    if not is_stopped(events):
+        return list(events)
+    statuses = statuses_in(events)
+    incomplete = {index for index, status in statuses.items() if status == "incomplete"}
+    if len(incomplete) < 2:
+        return list(events)
+    return [event for event in events if getattr(event, "index", None) not in incomplete]
+
+
 def items_moved(events: Sequence[Any], emitted: Sequence[Any]) -> bool:
     """Whether items were left out or added, so that those behind them have other indexes."""
     counts: list[int] = []
@@ -206,6 +260,31 @@ def calls_in(events: Sequence[Any]) -> dict[str, str | None]:
         ):
             calls[event.item.call_id] = event.item.status
     return calls
+
+
+def statuses_in(events: Sequence[Any]) -> dict[int, str | None]:
+    """Index of each finished item -> its status."""
+    statuses: dict[int, str | None] = {}
+    for event in events:
+        if isinstance(event, OutputItemDone):
+            statuses[event.index] = event.item.status
+    return statuses
+
+
+def parts_in(events: Sequence[Any]) -> dict[tuple[int, int], tuple[str, str]]:
+    """Each text of a message, by item and part -> its joined deltas, and what the item has."""
+    deltas: dict[tuple[int, int], str] = {}
+    for event in events:
+        if isinstance(event, OutputTextDelta):
+            key = (event.index, event.content_index)
+            deltas[key] = deltas.get(key, "") + event.delta
+    parts: dict[tuple[int, int], tuple[str, str]] = {}
+    for event in events:
+        if isinstance(event, OutputItemDone) and isinstance(event.item, Message):
+            for number, part in enumerate(event.item.content):
+                key = (event.index, number)
+                parts[key] = (deltas.get(key, ""), getattr(part, "text", ""))
+    return parts
 
 
 def texts_in(events: Sequence[Any]) -> dict[int, str]:
@@ -248,17 +327,6 @@ class HandClock:
 def stands() -> float:
     """The time of a clock that stands."""
     return 0.0
-
-
-def expire_until(machine: Any, clock: HandClock, until: float) -> None:
-    """Moves the clock, and lets the machine do in time what is due before."""
-    while not machine.done:
-        due = machine.due()
-        if due is None or clock.now + due > until:
-            break
-        clock.now += max(0.0, due)
-        machine.expire()
-    clock.now = until
 
 
 def length_of(events: Sequence[Any]) -> int:

@@ -16,7 +16,8 @@ import anyio
 from streamlib import pipeline as p
 from streamlib.testing.bench.feed import Progress, repeated
 from streamlib.testing.bench.records import OURS, Figure, figure
-from streamlib.testing.stage_samples import HandClock, expire_until, message_of
+from streamlib.testing.stage_checks import expire_until
+from streamlib.testing.stage_samples import HandClock, message_of
 from streamlib_parsers.events import OutputTextDelta, ResponseEvent
 
 PROSE: Final = (

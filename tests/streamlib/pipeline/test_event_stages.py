@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -26,12 +28,15 @@ from streamlib import (
 )
 from streamlib.pipeline import (
     READ_AHEAD,
+    Keep,
     OpenItems,
     aggregate,
     coalesce,
     filter_events,
+    guard,
     map_async,
     map_events,
+    map_text,
     only,
     pipe,
     tap,
@@ -123,6 +128,13 @@ def test_until_ends_items_that_are_open_together() -> None:
     done = [event for event in ended if isinstance(event, OutputItemDone)]
     assert [(one.index, one.item.status) for one in done] == [(0, "incomplete"), (1, "incomplete")]
     assert [event.seq for event in ended] == list(range(len(ended)))
+
+
+def test_ending_names_the_agent_of_an_item() -> None:
+    items = OpenItems()
+    items.feed(OutputItemAdded(0, Message("assistant", agent="sub"), agent="sub"))
+    ending = items.end(Completed(stop_reason="length"))
+    assert (ending[0].agent, ending[-1].agent) == ("sub", None)
 
 
 def test_completed_ending_names_the_response() -> None:
@@ -231,6 +243,28 @@ async def test_map_async_is_cancelled_with_the_pipeline() -> None:
             assert await anext(events) == EVENTS[0]
             assert await anext(events) == EVENTS[1]
     assert function.running == 0
+
+
+@pytest.mark.parametrize("kind", [map_async, guard, map_text])
+def test_call_that_somebody_cancels_is_a_failure(kind: Callable[[Any], Keep]) -> None:
+    async def wait_for_a_cancelled_task(argument: Any) -> Any:
+        task = asyncio.ensure_future(asyncio.sleep(30))
+        task.cancel()
+        await task
+
+    source = EventsSource(EVENTS)
+
+    async def read() -> None:
+        async with pipe(source, kind(wait_for_a_cancelled_task)) as piped:
+            async for _ in piped:
+                pass
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="was cancelled"):
+            await read()
+        assert source.closed == 1
+
+    asyncio.run(main())
 
 
 async def test_map_async_may_drop_and_add() -> None:

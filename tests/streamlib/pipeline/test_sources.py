@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
 from contextlib import redirect_stdout
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from streamlib import (
@@ -398,6 +400,43 @@ async def test_cancelled_reader_closes_the_source(stages: list[Keep]) -> None:
                     pass
     assert scope.cancelled_caught
     assert source.closed == 1
+
+
+@pytest.mark.parametrize("stages", [(), (until(is_text),), (until(is_text), coalesce(0.0))])
+async def test_source_is_closed_when_closing_is_cancelled(stages: tuple[Keep, ...]) -> None:
+    for count in range(60):
+        source = EventsSource(EVENTS[:8])
+
+        async def use(source: EventsSource[ResponseEvent] = source) -> None:
+            async with pipe(source, *stages) as piped:
+                async for _ in piped:
+                    pass
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(use)
+            for _ in range(count):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+        assert source.closed or not source.sent, count
+
+
+def test_source_is_closed_when_asyncio_cancels_its_task() -> None:
+    async def use(source: EventsSource[ResponseEvent]) -> None:
+        async with pipe(source) as piped:
+            async for _ in piped:
+                pass
+
+    async def main() -> None:
+        for count in range(40):
+            source = EventsSource(EVENTS[:4])
+            task = asyncio.create_task(use(source))
+            for _ in range(count):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert source.closed or not source.sent, count
+
+    asyncio.run(main())
 
 
 async def test_wait_that_is_given_up_loses_nothing() -> None:

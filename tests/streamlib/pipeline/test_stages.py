@@ -13,11 +13,14 @@ import pytest
 from streamlib import (
     Completed,
     Failed,
+    Message,
     Notice,
+    OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Prompt,
     ResponseEvent,
+    Text,
     TokenCount,
     accumulate,
 )
@@ -30,17 +33,20 @@ from streamlib.pipeline import (
     chain,
     coalesce,
     from_machine,
+    guard,
     map_async,
     map_events,
     only,
     pipe,
     smooth,
+    stop_at,
     tap,
     through,
     timeout,
     until,
     window,
     without,
+    words,
 )
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import check, log
@@ -356,6 +362,57 @@ async def test_exception_behind_a_selection_ends_the_response() -> None:
         events = [event async for event in piped]
     assert isinstance(events[-1], Failed)
     assert piped.response.error == events[-1].error
+
+
+async def test_exception_in_a_selection_that_is_over_is_an_event() -> None:
+    """The response before it is whole; its reader has not got the end."""
+
+    async def refuse(unit: str) -> bool:
+        await anyio.sleep(0.02)
+        raise LookupError("mine")
+
+    stages = (aggregate(), guard(refuse))
+    async with pipe(EventsSource(EVENTS), *stages, errors="event") as piped:
+        events = [event async for event in piped]
+    assert [type(event) for event in events[-1:]] == [Failed]
+    assert piped.response == accumulate(EVENTS)
+
+
+@pytest.mark.parametrize("errors", ["raise", "event"])
+async def test_exception_of_due_is_that_of_a_stage(errors: Any) -> None:
+    class Undecided(Doubling):
+        def due(self) -> float | None:
+            raise LookupError("mine")
+
+    stage = from_machine(Undecided)
+    events: list[ResponseEvent] = []
+    with anyio.fail_after(5):
+        try:
+            async with pipe(EventsSource(EVENTS), stage, errors=errors) as piped:
+                async for event in piped:
+                    events.append(event)
+        except LookupError:
+            assert errors == "raise"
+        else:
+            assert isinstance(events[-1], Failed)
+            check(events)
+
+
+@pytest.mark.parametrize("stage", [until(lambda event: True), stop_at("two")])
+def test_selection_that_ends_leaves_out_what_follows(stage: Keep) -> None:
+    """Also of the events that a stage before the selection lets out together."""
+    texts = (
+        Message("assistant", status="incomplete"),
+        Message("assistant", (Text("one two three"),)),
+    )
+    events: list[ResponseEvent] = [
+        OutputItemAdded(0, texts[0]),
+        OutputTextDelta(0, 0, "one two three"),
+        OutputItemDone(0, texts[1]),
+        Completed(),
+    ]
+    out = through(events, words(), only(OutputTextDelta), stage)
+    assert [event.delta for event in out] == ["one "]
 
 
 def test_stop_iteration_of_a_stage_does_not_end_a_loop() -> None:

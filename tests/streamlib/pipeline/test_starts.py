@@ -226,6 +226,13 @@ async def test_exception_of_a_start_is_the_reader_s(make: Callable[..., StartedS
     assert starts.open == 0
 
 
+@pytest.mark.parametrize("several", [fallback, race])
+async def test_start_that_returns_no_stream_is_named(several: Any) -> None:
+    with pytest.raises(TypeError, match="returned a list, which is no stream"):
+        async with several([lambda: [1]]):
+            pass
+
+
 @pytest.mark.parametrize("make", [fallback, race])
 async def test_run_cannot_be_a_start(make: Callable[..., StartedStream]) -> None:
     class Run(Scripted):

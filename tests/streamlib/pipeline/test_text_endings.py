@@ -26,13 +26,14 @@ from streamlib_parsers.events import (
     Completed,
     Created,
     FinishedChoice,
+    FunctionCallArgumentsDelta,
     Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import Message, Text
+from streamlib_parsers.items import FunctionCall, Message, Text
 from streamlib_parsers.response import Choice
 from streamlib_parsers.usage import Usage
 
@@ -206,3 +207,45 @@ def test_guard_checks_a_text_without_deltas() -> None:
     stage = aggregate() | guard(lambda unit: "bad" not in unit)
     out = piped(streamed("All is bad."), stage)
     assert not [event for event in out if isinstance(event, OutputItemDone)]
+
+
+def test_guard_keeps_what_it_allows_without_deltas() -> None:
+    stage = aggregate() | guard(lambda unit: "bad" not in unit)
+    out = piped(streamed("All is well. All is bad. Bye."), stage)
+    [done] = [event.item for event in out if isinstance(event, OutputItemDone)]
+    assert isinstance(done, Message)
+    assert (done.text, done.status) == ("All is well. ", "incomplete")
+
+
+@pytest.mark.parametrize("stage", [stop_at("STOP"), limit(characters=4)])
+def test_item_of_an_ended_choice_leaves_no_gap(stage: Keep) -> None:
+    calls: list[ResponseEvent] = []
+    for index, choice in ((2, 0), (3, 1)):
+        call = FunctionCall(f"call_{choice}", "f", "{}", choice=choice)
+        added = with_fields(call, arguments="", status="incomplete")
+        calls += [
+            OutputItemAdded(index, added),
+            FunctionCallArgumentsDelta(index, "{}"),
+            OutputItemDone(index, call),
+        ]
+    out = through(interleaved([(0, "one STOP"), (1, "two")], then=calls), stage)
+    check(out)
+    ends = [event.item for event in out if isinstance(event, OutputItemDone)]
+    assert [type(end) for end in ends] == [Message, Message, FunctionCall]
+
+
+def test_stop_at_needs_no_task() -> None:
+    """A task would read what nobody wants, before the stage can end the stream."""
+    read: list[int] = []
+
+    async def source() -> AsyncIterator[ResponseEvent]:
+        for event in streamed("a", "STOP", "b", "c"):
+            read.append(event.seq)
+            yield event
+
+    async def use() -> None:
+        async with pipe(source(), stop_at("STOP")) as piped:
+            assert isinstance([event async for event in piped][-1], Completed)
+
+    anyio.run(use)
+    assert read == [0, 1, 2, 3]

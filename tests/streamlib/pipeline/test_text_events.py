@@ -270,6 +270,32 @@ def test_arguments_that_are_no_json_stay_none(whole: str, size: int) -> None:
     assert of_deltas == of_item == whole
 
 
+def test_arguments_do_not_depend_on_splits() -> None:
+    random = Random(5)
+    pieces = ['"', "\\\\", '\\"', "\\", "\\u", "d83d", "\\ude42", "0041", "a", "sec", "ret"]
+    pieces += ["{", "}", "[", "]", ",", ":", "\n"]
+    for _ in range(500):
+        whole = "".join(random.choices(pieces, k=random.randrange(18)))
+        expected = arguments_of(whole, 1_000)
+        for size in (1, 2, 3):
+            assert arguments_of(whole, size) == expected, whole
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_arguments_may_end_with_a_backslash(size: int) -> None:
+    of_deltas, of_item = arguments_of('{"a": "c:\\\\", "secret": "secret"}', size)
+    assert of_deltas == of_item == '{"a": "c:\\\\", "secret": "[x]"}'
+
+
+@pytest.mark.parametrize("stage", [HIDE, words(), map_text(str.upper)])
+def test_deltas_name_their_agent(stage: Any) -> None:
+    added = message(agent="sub", status="incomplete")
+    parts = [text("my sec", agent="sub"), text("ret is. Known", agent="sub")]
+    events = item(0, added, message("my secret is. Known", agent="sub"), *parts)
+    out = through(response(*events), stage)
+    assert {event.agent for event in of(OutputTextDelta, out)} == {"sub"}
+
+
 def test_input_of_a_custom_call_is_one_text() -> None:
     call = CustomToolCall("c", "f", status="incomplete")
     parts = [FunctionCallArgumentsDelta(index=0, delta=piece) for piece in ('{"sec', 'ret": 1}')]

@@ -34,10 +34,13 @@ from streamlib.pipeline import (
     coalesce,
     filter_events,
     from_machine,
+    guard,
+    limit,
     map_async,
     map_events,
     only,
     smooth,
+    stop_at,
     tap,
     timeout,
     until,
@@ -371,6 +374,116 @@ def nothing(event: ResponseEvent) -> Any:
     return event.seq
 
 
+class ByWord(Machine):
+    """Cuts text behind spaces; what it holds is kept for each item or part."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self.rests: dict[Any, str] = {}
+
+    def key(self, event: OutputTextDelta) -> Any:
+        return event.index, event.content_index
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        if isinstance(event, OutputTextDelta):
+            text = self.rests.pop(self.key(event), "") + event.delta
+            end = text.rfind(" ") + 1
+            self.rests[self.key(event)] = text[end:]
+            return [replace(event, delta=text[:end], logprobs=None)]
+        if isinstance(event, OutputItemDone):
+            return [*self.rest_of(event), event]
+        return [event]
+
+    def rest_of(self, event: OutputItemDone) -> list[ResponseEvent]:
+        keys = [key for key in self.rests if key[0] == event.index]
+        rests: list[ResponseEvent] = []
+        for index, part in keys:
+            rests.append(OutputTextDelta(index, part, self.rests.pop((index, part))))
+        return rests
+
+
+class MixingParts(ByWord):
+    """What is held of one part begins the next one."""
+
+    def key(self, event: OutputTextDelta) -> Any:
+        return event.index, 0
+
+    def rest_of(self, event: OutputItemDone) -> list[ResponseEvent]:
+        part = len(getattr(event.item, "content", ())) - 1
+        rest = self.rests.pop((event.index, 0), "")
+        return [OutputTextDelta(event.index, part, rest)] if rest else []
+
+
+class LosingAtFailures(ByWord):
+    """What is held of an item that is cut off never leaves."""
+
+    def rest_of(self, event: OutputItemDone) -> list[ResponseEvent]:
+        return super().rest_of(event) if event.item.status == "completed" else []
+
+
+class LosingInTime(Machine):
+    """What it holds when its time has come never leaves."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self.next: float | None = None
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        if isinstance(event, OutputTextDelta) and self.next is not None:
+            self.held.append(event)
+            return []
+        if isinstance(event, OutputTextDelta):
+            self.next = self.clock() + 0.1
+        return [*self.close(), event]
+
+    def due(self) -> float | None:
+        if self.next is None:
+            return None
+        return max(0.0, self.next - self.clock())
+
+    def expire(self) -> list[ResponseEvent]:
+        self.next = None
+        self.held = []
+        return []
+
+
+class AlwaysDue(Machine):
+    """Its time has always come."""
+
+    def due(self) -> float | None:
+        return 0.0
+
+
+class OfDeltasAlone(Machine):
+    """A final item has what its deltas had, and nothing of a text that came without."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self.texts: dict[tuple[int, int], str] = {}
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        if isinstance(event, OutputTextDelta):
+            key = (event.index, event.content_index)
+            self.texts[key] = self.texts.get(key, "") + event.delta
+        if not isinstance(event, OutputItemDone) or not isinstance(event.item, Message):
+            return [event]
+        content: list[Any] = []
+        for number, part in enumerate(event.item.content):
+            is_text = isinstance(part, Text)
+            content.append(Text(self.texts.get((event.index, number), "")) if is_text else part)
+        return [replace(event, item=replace(event.item, content=tuple(content)))]
+
+
+def complete_items(event: ResponseEvent) -> ResponseEvent:
+    if isinstance(event, OutputItemDone) and isinstance(event.item, Message):
+        return replace(event, item=replace(event.item, status="completed"))
+    return event
+
+
+def without_choices(event: ResponseEvent) -> ResponseEvent:
+    return replace(event, choices=()) if isinstance(event, Completed) else event
+
+
 BROKEN: dict[str, Callable[[], Any]] = {
     "rewrites deltas alone": lambda: map_events(shout),
     "redacts each delta": lambda: map_events(redacted),
@@ -405,6 +518,13 @@ BROKEN: dict[str, Callable[[], Any]] = {
     "keeps copies": lambda: map_events(shouted),
     "keeps log probabilities": lambda: map_events(with_old_tokens),
     "returns no event": lambda: map_events(nothing),
+    "mixes parts": lambda: from_machine(MixingParts),
+    "loses text at failures": lambda: from_machine(LosingAtFailures),
+    "loses text in time": lambda: from_machine(LosingInTime),
+    "is always due": lambda: from_machine(AlwaysDue),
+    "reads deltas alone": lambda: from_machine(OfDeltasAlone),
+    "completes items": lambda: map_events(complete_items),
+    "drops choices": lambda: map_events(without_choices),
 }
 
 
@@ -429,6 +549,11 @@ FOUND_AS = {
     "keeps a signature": "one text",
     "keeps copies": "one text",
     "keeps log probabilities": "one text",
+    "mixes parts": "one text",
+    "is always due": "bounded",
+    "reads deltas alone": "one text",
+    "completes items": "no lie",
+    "drops choices": "no lie",
 }
 """The invariant that is named, where it is not that of the whole stream."""
 
@@ -495,6 +620,10 @@ RIGHT: dict[str, Callable[[], Any]] = {
     "Measure": Measure,
     "items left out": lambda: from_machine(WithoutReasoning),
     "a user's machine": lambda: from_machine(Machine),
+    "a user's words": lambda: from_machine(ByWord),
+    "guard": lambda: guard(lambda unit: "secret" not in unit),
+    "stop_at": lambda: stop_at("END"),
+    "limit": lambda: limit(characters=60),
     "several": lambda: chain(Measure(), tap(ignored), coalesce(0.01), only(OutputTextDelta)),
 }
 
