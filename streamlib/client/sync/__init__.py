@@ -41,7 +41,7 @@ from streamlib_parsers.items import ResponseItem, WireApi
 from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
-    from streamlib.client.sync.piped import HookedEvents
+    from streamlib.client.sync.piped import HookedEvents, HostedDriver, HostedSource
     from streamlib.pipeline.sync_stream import SyncPipeline
 
 __all__ = ["SyncClient", "SyncOptions", "SyncStream"]
@@ -420,7 +420,14 @@ class SyncClient:
         starts: list[Callable[[], HookedEvents]] = []
         for stream in self._client._streams_of(prompt, models, options):
             starts.append(partial(HookedEvents, stream, self._on_event))
-        return SyncPipeline(HostedDriver(fallback(starts), self._connections.loop))
+        return SyncPipeline(HostedDriver(fallback(starts), self))
+
+    def _hosted(self, source: HostedSource) -> HostedDriver:
+        """What reads a source in the client's thread."""
+        from streamlib.client.sync.piped import HookedEvents, HostedDriver
+        from streamlib.pipeline.stream import Pipeline
+
+        return HostedDriver(Pipeline(HookedEvents(source, self._on_event), (), {}), self)
 
     def _in_thread(self, stream: ResponseStream) -> SyncStream:
         """The stream for a reader without an event loop."""

@@ -49,14 +49,15 @@ class LoopThread:
     def is_usable(self) -> bool:
         """Whether the loop runs, and this is neither its own thread nor a forked process."""
         is_running = self._portal is not None and not self._ended
-        return is_running and not self._is_forked and not self._is_own_thread
+        return is_running and not self._is_forked and not self.is_own_thread
 
     @property
     def _is_forked(self) -> bool:
         return self._pid is not None and self._pid != os.getpid()
 
     @property
-    def _is_own_thread(self) -> bool:
+    def is_own_thread(self) -> bool:
+        """Whether this is the thread of the loop."""
         return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def call(self, function: Callable[[*Arguments], Awaitable[T]], *args: *Arguments) -> T:
@@ -125,7 +126,7 @@ class LoopThread:
             )
         if self._ended:
             raise RuntimeError(CLOSED)
-        if self._is_own_thread:
+        if self.is_own_thread:
             raise RuntimeError(
                 "a hook or a key function runs in the client's own event loop, which would wait "
                 "for itself: it cannot use the client"
