@@ -20,7 +20,13 @@ from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
-from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions, wrap_key_of
+from streamlib.client.options import (
+    ClientOptions,
+    ResumeOptions,
+    StreamOptions,
+    asked,
+    wrap_key_of,
+)
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_waits
 from streamlib.client.stream import ResponseStream
@@ -31,7 +37,7 @@ from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
-from streamlib.request.prompt import Prompt
+from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens, count_locally, count_request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
@@ -364,6 +370,10 @@ class Client(ClientSetup):
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        tools: Sequence[ToolSource] = (),
         **options: Unpack[StreamOptions],
     ) -> Response:
         """The complete response: the stream of `stream`, read to its end.
@@ -371,14 +381,19 @@ class Client(ClientSetup):
         Args:
             prompt: see `stream`.
             model: see `stream`.
+            instructions: the system prompt.
+            temperature: sampling temperature, from 0.
+            tools: what the model may call: see `Prompt`, which has many more such options.
             **options: the options of `stream`.
 
         Raises:
+            ValueError: the prompt has one of the three already, or is a `Request`.
             StreamError: the request failed, unless `errors` is "event".
         """
         # A traceback shows the locals of this frame, and with them a key in `options`.
         wrap_key_of(options)
-        async with self.stream(prompt, model, **options) as stream:
+        question = asked(prompt, instructions, temperature, tools)
+        async with self.stream(question, model, **options) as stream:
             async for _ in stream.batches():
                 pass
         return stream.response
@@ -387,6 +402,10 @@ class Client(ClientSetup):
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        tools: Sequence[ToolSource] = (),
         **options: Unpack[StreamOptions],
     ) -> str:
         """Returns the text of the response; raises if the response is anything but complete text.
@@ -399,14 +418,19 @@ class Client(ClientSetup):
         Args:
             prompt: see `stream`.
             model: see `stream`.
+            instructions: the system prompt.
+            temperature: sampling temperature, from 0.
+            tools: what the model may call: see `Prompt`, which has many more such options.
             **options: the options of `stream`.
 
         Raises:
+            ValueError: as `respond`.
             StreamError: the request failed, with errors="event" too, or the text is not all of the
                 response.
         """
         wrap_key_of(options)
-        response = await self.respond(prompt, model, **options)
+        question = asked(prompt, instructions, temperature, tools)
+        response = await self.respond(question, model, **options)
         error = text_error(response)
         if error is not None:
             raise StreamError(error, response)

@@ -316,7 +316,10 @@ def test_tool_may_use_the_client() -> None:
 def test_run_keeps_its_client() -> None:
     """A client that is collected closes its connections."""
     transport = MemoryTransport([*SPOKEN, 0.05, delta(0, "text_delta", text="two")])
-    with suppress(StreamError), agent(make_sync_client(URL, transport), "Hi.", (), "faulty:m") as run:
+    with (
+        suppress(StreamError),
+        agent(make_sync_client(URL, transport), "Hi.", (), "faulty:m") as run,
+    ):
         texts = [event.delta for event in run if isinstance(event, OutputTextDelta)]
         assert texts == ["one ", "two"]
 
