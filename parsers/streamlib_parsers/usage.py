@@ -57,7 +57,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
         return astuple(self)[:-1] == astuple(other)[:-1]
 
     def plus(self, other: Usage) -> Usage:
-        """The sum of two responses, without `raw`. A count that one of them lacks is the other's."""
+        """The sum of two, without `raw`. A count that one of them lacks is the other's."""
         sums: dict[str, Any] = {}
         for name in self.__struct_fields__[:-1]:  # `raw` is the last field
             mine, others = getattr(self, name), getattr(other, name)

@@ -20,18 +20,12 @@ from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
-from streamlib.client.options import (
-    ClientOptions,
-    ResumeOptions,
-    StreamOptions,
-    asked,
-    wrap_key_of,
-)
+from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions, wrap_key_of
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_waits
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_fields, with_headers, with_waits
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
-from streamlib.client.stream_text import text_error
+from streamlib.client.stream_text import text_of
 from streamlib.client.token_endpoint import counted_tokens
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
@@ -392,7 +386,7 @@ class Client(ClientSetup):
         """
         # A traceback shows the locals of this frame, and with them a key in `options`.
         wrap_key_of(options)
-        question = asked(prompt, instructions, temperature, tools)
+        question = with_fields(prompt, instructions, temperature, tools)
         async with self.stream(question, model, **options) as stream:
             async for _ in stream.batches():
                 pass
@@ -429,12 +423,9 @@ class Client(ClientSetup):
                 response.
         """
         wrap_key_of(options)
-        question = asked(prompt, instructions, temperature, tools)
+        question = with_fields(prompt, instructions, temperature, tools)
         response = await self.respond(question, model, **options)
-        error = text_error(response)
-        if error is not None:
-            raise StreamError(error, response)
-        return response.text
+        return text_of(response)
 
     async def models(
         self,
@@ -571,7 +562,7 @@ class Client(ClientSetup):
             RuntimeError: the client is closed.
         """
         # Few programs need it.
-        from streamlib.client.websocket.connection import Connection, ConnectionConfig
+        from streamlib.client.websocket.connection import Connection
 
         self._require_open()
         key = None if api_key is None else wrap_key(api_key)
@@ -579,26 +570,6 @@ class Client(ClientSetup):
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
         target, service = self._target(model, provider, "responses", base_url, account)
-        return Connection(
-            ConnectionConfig(
-                target=target,
-                settings=settings or service.websocket,
-                keys=self._keys,
-                key=key,
-                headers=headers or {},
-                errors=errors,
-                limits=self._limits,
-                deadlines=self._deadlines,
-                retry=self._retry,
-                loop_guard=self._loop_guard,
-                hooks=self._attempt_hooks,
-                on_event=self._on_event,
-                stream_config=partial(self._config_for, service),
-                watched=self._watched,
-                require_open=self._require_open,
-                clock=self._clock,
-                now=self._now,
-                jitter=self._jitter,
-                ssl_context=ssl_context,
-            )
-        )
+        chosen = settings or service.websocket
+        config = self._connection_config(target, service, key, headers, errors, chosen, ssl_context)
+        return Connection(config)

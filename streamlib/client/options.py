@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
-from msgspec.structs import replace
-
 from streamlib.client.attempt import Clock
 from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.hooks import OnEvent, OnRequest, OnResponse
@@ -16,11 +14,9 @@ from streamlib.client.stream_config import ErrorMode
 from streamlib.client.watch import Watcher
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
-from streamlib.request.build import Request
-from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.stream_error import StreamError
 
@@ -76,41 +72,6 @@ class ClientOptions(TypedDict, total=False):
     clock: Clock
     now: Callable[[], datetime]
     jitter: Callable[[], float]
-
-
-def asked(
-    prompt: Prompt | str | Sequence[ResponseItem] | Request,
-    instructions: str | None,
-    temperature: float | None,
-    tools: Sequence[ToolSource],
-) -> Prompt | str | Sequence[ResponseItem] | Request:
-    """The prompt with what its call adds to it; without additions the prompt itself.
-
-    Raises:
-        ValueError: the prompt has one of them already, or is a request that was built.
-        TypeError: a value of the wrong kind.
-    """
-    added: dict[str, Any] = {}
-    if instructions is not None:
-        added["instructions"] = instructions
-    if temperature is not None:
-        added["temperature"] = temperature
-    if tools:
-        added["tools"] = tools
-    if not added:
-        return prompt
-    if isinstance(prompt, Request):
-        names = ", ".join(added)
-        message = f"a Request is sent unchanged: set {names} in the Prompt that it is built from"
-        raise ValueError(message)  # noqa: TRY004  # as where the prompt has one already
-    if not isinstance(prompt, Prompt):
-        return Prompt(prompt, **added)
-    for name in added:
-        value = getattr(prompt, name)
-        if value is not None and (name != "tools" or value):
-            raise ValueError(f"the prompt has {name} already: set it there, or in the call")
-    checked = Prompt(**added)
-    return replace(prompt, **{name: getattr(checked, name) for name in added})
 
 
 def wrap_key_of(options: StreamOptions | ResumeOptions) -> None:

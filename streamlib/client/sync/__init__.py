@@ -24,9 +24,10 @@ from streamlib.client import Client, ClientOptions, StreamOptions
 from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.model_list import ModelInfo
-from streamlib.client.options import ResumeOptions, asked, wrap_key_of
+from streamlib.client.options import ResumeOptions, wrap_key_of
+from streamlib.client.setup import with_fields
 from streamlib.client.stream import ResponseStream
-from streamlib.client.stream_text import text_error
+from streamlib.client.stream_text import text_of
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread
 from streamlib.client.sync.stream import LockedStream, SyncStream
 from streamlib.client.watch import Watcher
@@ -38,7 +39,6 @@ from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import ResponseItem, WireApi
-from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.sync.piped import HookedEvents, HostedDriver, HostedSource
@@ -293,7 +293,7 @@ class SyncClient:
             StreamError: the request failed, unless `errors` is "event".
         """
         wrap_key_of(options)
-        question = asked(prompt, instructions, temperature, tools)
+        question = with_fields(prompt, instructions, temperature, tools)
         with self.stream(question, model, **options) as stream:
             if isinstance(stream, SyncStream):
                 stream._read_all()
@@ -328,12 +328,9 @@ class SyncClient:
                 response.
         """
         wrap_key_of(options)
-        question = asked(prompt, instructions, temperature, tools)
+        question = with_fields(prompt, instructions, temperature, tools)
         response = self.respond(question, model, **options)
-        error = text_error(response)
-        if error is not None:
-            raise StreamError(error, response)
-        return response.text
+        return text_of(response)
 
     def count(
         self,

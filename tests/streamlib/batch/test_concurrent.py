@@ -14,7 +14,6 @@ from streamlib import ErrorInfo, Response
 from streamlib.batch import map_concurrent
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import MODEL, TurnLike, loopback, scripted
-from streamlib_parsers.events import Window
 
 pytestmark = pytest.mark.anyio
 

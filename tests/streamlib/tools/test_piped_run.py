@@ -120,14 +120,17 @@ async def test_stop_wakes_a_reader_that_waits(errors: Any) -> None:
         await anyio.sleep(0.02)
         run.stop()
 
-    async with make_client("http://faulty", transport) as client, anyio.create_task_group() as all_:
-        async with agent(client, "Hi.", model="faulty:m", errors=errors) as run:
-            all_.start_soon(stop)
-            with anyio.fail_after(2):
-                async for event in run:
-                    events.append(event)
-                    if isinstance(event, OutputTextDelta):
-                        spoken.set()
+    async with (
+        make_client("http://faulty", transport) as client,
+        anyio.create_task_group() as all_,
+        agent(client, "Hi.", model="faulty:m", errors=errors) as run,
+    ):
+        all_.start_soon(stop)
+        with anyio.fail_after(2):
+            async for event in run:
+                events.append(event)
+                if isinstance(event, OutputTextDelta):
+                    spoken.set()
     assert ended(events) == ["Failed"]
 
 
@@ -265,30 +268,34 @@ async def test_close_by_another_task_wakes_a_run_in_calls() -> None:
         await hangs.wait()
         await run.aclose()
 
-    async with scripted([[FunctionCall("", "hang", "{}")], "Done."]) as client:
-        async with (
-            anyio.create_task_group() as group,
-            agent(client, "Go.", [hang], MODEL) as run,
-        ):
-            group.start_soon(close)
-            with anyio.fail_after(2):
-                assert ended([event async for event in run]) == ["Completed"]
+    async with (
+        scripted([[FunctionCall("", "hang", "{}")], "Done."]) as client,
+        anyio.create_task_group() as group,
+        agent(client, "Go.", [hang], MODEL) as run,
+    ):
+        group.start_soon(close)
+        with anyio.fail_after(2):
+            assert ended([event async for event in run]) == ["Completed"]
 
 
 async def test_failure_of_the_network_is_raised_as_ever() -> None:
     transport = MemoryTransport([*SPOKEN, OSError("gone")])
-    async with make_client("http://faulty", transport, retry=None) as client:
-        async with agent(client, "Hi.", model="faulty:m") as run:
-            with pytest.raises(StreamError):
-                _ = [event async for event in run]
+    async with (
+        make_client("http://faulty", transport, retry=None) as client,
+        agent(client, "Hi.", model="faulty:m") as run,
+    ):
+        with pytest.raises(StreamError):
+            _ = [event async for event in run]
 
 
 @asyncio_alone
 async def test_stop_in_a_callback_of_the_loop_ends_the_run() -> None:
     """A signal handler, a timer, a button."""
     transport = MemoryTransport([*SPOKEN, 5.0])
-    async with make_client("http://faulty", transport) as client:
-        async with agent(client, "Hi.", model="faulty:m") as run:
-            asyncio.get_running_loop().call_later(0.05, run.stop)
-            with anyio.fail_after(2):
-                assert ended([event async for event in run]) == ["Failed"]
+    async with (
+        make_client("http://faulty", transport) as client,
+        agent(client, "Hi.", model="faulty:m") as run,
+    ):
+        asyncio.get_running_loop().call_later(0.05, run.stop)
+        with anyio.fail_after(2):
+            assert ended([event async for event in run]) == ["Failed"]

@@ -26,9 +26,9 @@ from streamlib import (
     agent,
 )
 from streamlib.pipeline import coalesce
+from streamlib.pipeline.flow import CALL_OUTPUTS
 from streamlib.testing import MODEL, TurnLike, loopback, sync_loopback
 from streamlib.tools.sync_run import SyncAgentRun
-from streamlib.pipeline.flow import CALL_OUTPUTS
 from tests.support.clients import MemoryTransport
 from tests.support.messages_frames import delta, frame, start
 from tests.support.sync_clients import make_sync_client
@@ -114,14 +114,18 @@ def test_run_is_that_of_the_client() -> None:
     """The same events, history and sum, without an event loop of the caller's."""
 
     async def asynchronous() -> tuple[list[str], list[str], Any]:
-        async with loopback(turns=TURNS) as client:
-            async with agent(client, "Add.", [add, later], MODEL) as run:
-                events = [event async for event in run]
+        async with (
+            loopback(turns=TURNS) as client,
+            agent(client, "Add.", [add, later], MODEL) as run,
+        ):
+            events = [event async for event in run]
         return kinds(events), [type(item).__name__ for item in run.history], run.usage
 
-    with sync_loopback(turns=TURNS) as client:
-        with agent(client, "Add.", [add, later], MODEL) as run:
-            events = list(run)
+    with (
+        sync_loopback(turns=TURNS) as client,
+        agent(client, "Add.", [add, later], MODEL) as run,
+    ):
+        events = list(run)
     assert isinstance(run, SyncAgentRun)
     here = (kinds(events), [type(item).__name__ for item in run.history], run.usage)
     there = anyio.run(asynchronous)
@@ -141,20 +145,24 @@ def test_names_are_those_of_the_asynchronous_run() -> None:
 
 
 def test_entering_raises_what_the_provider_refuses() -> None:
-    with sync_loopback(status=401) as client:
-        with pytest.raises(StreamError) as raised, agent(client, "Hi.", model=MODEL):
-            pytest.fail("entered")
+    with (
+        sync_loopback(status=401) as client,
+        pytest.raises(StreamError) as raised,
+        agent(client, "Hi.", model=MODEL),
+    ):
+        pytest.fail("entered")
     assert raised.value.kind == "authentication"
 
 
 def test_error_of_a_later_request_comes_after_its_events() -> None:
     turns: list[TurnLike] = [[ADD], streamlib.ErrorInfo("invalid_request", "no")]
     events: list[RunEvent] = []
-    with sync_loopback(turns=turns) as client:
-        with agent(client, "Add.", [add], MODEL) as run:
-            with pytest.raises(StreamError) as raised:
-                for event in run:
-                    events.append(event)
+    with (
+        sync_loopback(turns=turns) as client,
+        agent(client, "Add.", [add], MODEL) as run,
+        pytest.raises(StreamError) as raised,
+    ):
+        events.extend(run)
     assert raised.value.kind == "invalid_request"
     assert "FunctionCallOutput" in kinds(events)
 
@@ -191,9 +199,11 @@ def test_interrupt_in_calls_cancels_them_and_begins_no_other() -> None:
     turns: list[TurnLike] = [[FunctionCall("", "hang", "{}"), FunctionCall("", "late", "{}")]]
     interrupt_when(tool.running)
     with sync_loopback(turns=turns) as client:
-        with pytest.raises(KeyboardInterrupt):
-            with agent(client, "Go.", [tool.hang, late], MODEL, limit=1) as run:
-                list(run)
+        with (
+            pytest.raises(KeyboardInterrupt),
+            agent(client, "Go.", [tool.hang, late], MODEL, limit=1) as run,
+        ):
+            list(run)
         assert tool.ended.is_set()
         assert begun == []
 
@@ -223,24 +233,28 @@ def in_a_thread(run: SyncAgentRun, ready: threading.Event) -> Callable[[], None]
 
 def test_stop_of_another_thread_ends_calls() -> None:
     tool = Hanging()
-    with sync_loopback(turns=HANGS) as client:
-        with agent(client, "Go.", [add, tool.hang], MODEL, limit=1) as run:
-            join = in_a_thread(run, tool.running)
-            events = list(run)
-            join()
+    with (
+        sync_loopback(turns=HANGS) as client,
+        agent(client, "Go.", [add, tool.hang], MODEL, limit=1) as run,
+    ):
+        join = in_a_thread(run, tool.running)
+        events = list(run)
+        join()
     assert kinds(events)[-2:] == ["Completed", "FunctionCallOutput"]
     assert tool.ended.is_set()
 
 
 def test_stop_in_the_loop_ends_the_response() -> None:
     transport = MemoryTransport([*SPOKEN, 5.0])
-    with make_sync_client(URL, transport) as client:
-        with agent(client, "Hi.", model="faulty:m") as run:
-            events: list[RunEvent] = []
-            for event in run:
-                events.append(event)
-                if isinstance(event, OutputTextDelta):
-                    run.stop()
+    with (
+        make_sync_client(URL, transport) as client,
+        agent(client, "Hi.", model="faulty:m") as run,
+    ):
+        events: list[RunEvent] = []
+        for event in run:
+            events.append(event)
+            if isinstance(event, OutputTextDelta):
+                run.stop()
     assert isinstance(events[-1], Failed)
     assert events[-1].error.kind == "cancelled"
     assert run.response.status == "cancelled"
@@ -257,9 +271,11 @@ def test_tool_can_stop_its_run(kind: str) -> None:
         return stop()
 
     tool: Any = (streamlib.ToolSpec("stop"), stop if kind == "function" else stop_in_the_loop)
-    with sync_loopback(turns=[[FunctionCall("", "stop", "{}")], "Never."]) as client:
-        with agent(client, "Go.", [tool], MODEL) as run:
-            list(run)
+    with (
+        sync_loopback(turns=[[FunctionCall("", "stop", "{}")], "Never."]) as client,
+        agent(client, "Go.", [tool], MODEL) as run,
+    ):
+        list(run)
     assert run.response.text == ""
     assert [type(event) for event in run.history if isinstance(event, FunctionCallOutput)] == (
         [] if kind == "function" else [FunctionCallOutput]
@@ -283,9 +299,11 @@ def test_run_that_was_stopped_before_sends_nothing() -> None:
 
 def test_hook_sees_the_events_of_responses_alone() -> None:
     seen: list[Any] = []
-    with sync_loopback(turns=TURNS, client={"on_event": seen.append}) as client:
-        with agent(client, "Add.", [add, later], MODEL) as run:
-            events = list(run)
+    with (
+        sync_loopback(turns=TURNS, client={"on_event": seen.append}) as client,
+        agent(client, "Add.", [add, later], MODEL) as run,
+    ):
+        events = list(run)
     assert [type(event) for event in events if isinstance(event, FunctionCallOutput)] != []
     assert seen == [event for event in events if type(event) not in CALL_OUTPUTS]
 
@@ -306,9 +324,8 @@ def test_tool_may_use_the_client() -> None:
         return client.text("Hello", MODEL)
 
     turns: list[TurnLike] = [[FunctionCall("", "ask", "{}")], "inner", "outer"]
-    with sync_loopback(turns=turns) as client:
-        with agent(client, "Go.", [ask], MODEL) as run:
-            outputs = [event.output for event in run if isinstance(event, FunctionCallOutput)]
+    with sync_loopback(turns=turns) as client, agent(client, "Go.", [ask], MODEL) as run:
+        outputs = [event.output for event in run if isinstance(event, FunctionCallOutput)]
     assert outputs == ["inner"]
     assert run.response.text == "outer"
 

@@ -70,9 +70,11 @@ async def test_value_that_the_prompt_has_is_refused(method: str, name: str) -> N
     async with make_client(URL, MemoryTransport()) as client:
         with pytest.raises(ValueError, match=f"the prompt has {name} already"):
             await getattr(client, method)(prompt, "faulty:m", **{name: ADDED[name]})
-    with make_sync_client(URL, MemoryTransport()) as blocking:
-        with pytest.raises(ValueError, match=f"the prompt has {name} already"):
-            getattr(blocking, method)(prompt, "faulty:m", **{name: ADDED[name]})
+    with (
+        make_sync_client(URL, MemoryTransport()) as blocking,
+        pytest.raises(ValueError, match=f"the prompt has {name} already"),
+    ):
+        getattr(blocking, method)(prompt, "faulty:m", **{name: ADDED[name]})
 
 
 async def test_values_of_a_prompt_stay_without_additions() -> None:
