@@ -25,6 +25,10 @@ Arguments = TypeVarTuple("Arguments")
 END_SECONDS: Final = CLOSING_SECONDS + 3.0
 """Maximum seconds to wait for connections to close: the exit must not hang."""
 
+WAKE_SECONDS: Final[float | None] = 0.2 if os.name == "nt" else None
+"""Seconds after which a thread that waits looks whether Ctrl-C was pressed. On Windows that wakes
+no waiting thread; elsewhere it does, so that none has to look."""
+
 CLOSED: Final = "the client is closed"
 
 
@@ -71,7 +75,7 @@ class LoopThread:
         """
         task = _Task(partial(function, *args))
         try:
-            return self._submit(task.run).result()
+            return result_of(self._submit(task.run))
         except CancelledError:
             raise RuntimeError(CLOSED) from None
         except BaseException:
@@ -143,6 +147,14 @@ class LoopThread:
                 )
                 self._thread.start()
             return self._portal.result().start_task_soon(function)
+
+
+def result_of(future: Future[T]) -> T:
+    """The result of a future, once it is there; Ctrl-C ends the wait."""
+    if WAKE_SECONDS is not None:
+        while not future.done():
+            wait([future], WAKE_SECONDS)
+    return future.result()
 
 
 class _Task(Generic[T]):

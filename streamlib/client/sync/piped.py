@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from streamlib.client.hooks import OnEvent, call_hook
+from streamlib.client.sync.loop_thread import result_of
 from streamlib.pipeline.flow import CALL_OUTPUTS
 from streamlib.pipeline.opening import PipeOptions, merged
 from streamlib.pipeline.reading import BatchSource, EventLists
@@ -76,7 +77,7 @@ class HostedDriver:
         opened: Future[None] = Future()
         self._has_begun = True
         self._hosting = self._loop.start(partial(self._host, opened))
-        opened.result()
+        result_of(opened)
 
     def fill(self) -> None:
         """Waits in the loop until there is something to read, or nothing follows."""

@@ -102,6 +102,11 @@ def interrupt_when(running: threading.Event) -> None:
     threading.Thread(target=interrupt, daemon=True).start()
 
 
+INTERRUPTED: Final = pytest.mark.skipif(
+    not hasattr(signal, "pthread_kill"), reason="this system interrupts no single thread"
+)
+
+
 @pytest.fixture
 def interrupt_handler() -> Iterator[None]:
     """Python's own: a test run in the background of a shell begins with Ctrl-C ignored."""
@@ -188,6 +193,7 @@ def test_leaving_in_mid_response_closes_the_connection() -> None:
     assert run.response.status == "cancelled"
 
 
+@INTERRUPTED
 @pytest.mark.usefixtures("interrupt_handler")
 def test_interrupt_in_calls_cancels_them_and_begins_no_other() -> None:
     tool = Hanging()
@@ -208,6 +214,7 @@ def test_interrupt_in_calls_cancels_them_and_begins_no_other() -> None:
         assert begun == []
 
 
+@INTERRUPTED
 @pytest.mark.usefixtures("interrupt_handler")
 def test_interrupt_while_it_connects_ends_the_request() -> None:
     transport = Connecting()
