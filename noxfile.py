@@ -162,7 +162,7 @@ def versions(session: nox.Session, python_version: str, resolution: str) -> None
 
 @nox.session
 def package(session: nox.Session) -> None:
-    """Builds wheel and sdist, checks them, uses each in a clean environment, and tests the sdist."""
+    """Builds wheel and sdist, uses each in a clean environment, and runs tests of the sdist."""
     folder = Path(session.create_tmp()).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     run(session, "uv", "build", "--quiet", "--out-dir", str(folder))

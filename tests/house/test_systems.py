@@ -114,12 +114,12 @@ def suspects() -> list[tuple[str, ast.Module]]:
     return found
 
 
-def test_each_use_of_what_a_system_lacks_says_so() -> None:
+def test_each_use_of_what_systems_lack_is_listed() -> None:
     used = {name for name, tree in suspects() if named_in(tree)}
     assert used == set(SAYS)
 
 
-def test_no_module_fails_where_a_system_lacks_something() -> None:
+def test_no_module_needs_at_import_what_systems_lack() -> None:
     """`lab/mutation/worker.py` is a program that its parent does not start there."""
     failing: list[str] = []
     for name, tree in suspects():
@@ -162,7 +162,7 @@ PROGRAMS: Final[dict[str, tuple[Any, tuple[Any, ...], str]]] = {
 
 @pytest.mark.usefixtures("windows")
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_program_says_what_the_system_lacks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_names_what_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["program"])
     main, arguments, says = PROGRAMS[name]
     with pytest.raises(SystemExit) as ended:
