@@ -29,7 +29,7 @@ from streamlib.testing.provider.turns import Turn
 from streamlib_parsers import OutputItemDone
 from tests.support.clients import MemoryTransport, make_client
 from tests.support.loops import asyncio_alone
-from tests.support.messages_frames import delta, frame, start
+from tests.support.messages_frames import block, delta, end, frame, start, text_deltas
 
 CALL: Final = FunctionCall("", "tool", "{}")
 SPOKEN: Final = [
@@ -199,6 +199,31 @@ async def test_tool_in_a_thread_can_stop_its_run() -> None:
             events = [event async for event in run]
         assert ended(events)[0] == "Completed"
         await history_is_valid(client, run)
+
+
+@pytest.mark.parametrize("errors", ["raise", "event"])
+async def test_stop_in_a_response_that_is_there_runs_no_call(errors: Any) -> None:
+    begun: list[str] = []
+
+    async def late() -> None:
+        begun.append("late")
+
+    used = {"type": "tool_use", "id": "t1", "name": "late", "input": {}}
+    said = block(0, {"type": "text", "text": ""}, *text_deltas("one ", "two"))
+    call = block(1, used, {"kind": "input_json_delta", "partial_json": "{}"})
+    transport = MemoryTransport([b"".join([start(), said, call, end("tool_use")])])
+    async with (
+        make_client("http://faulty", transport) as client,
+        agent(client, "Hi.", [late], "faulty:m", errors=errors) as run,
+    ):
+        events: list[RunEvent] = []
+        async for event in run:
+            events.append(event)
+            if isinstance(event, OutputTextDelta):
+                run.stop()
+    assert len(ended(events)) == 1
+    assert begun == []
+    assert [type(item).__name__ for item in run.history][:2] == ["Message", "Message"]
 
 
 async def test_run_that_was_stopped_before_sends_nothing() -> None:

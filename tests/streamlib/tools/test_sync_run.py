@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ from streamlib.pipeline.flow import CALL_OUTPUTS
 from streamlib.testing import MODEL, TurnLike, loopback, sync_loopback
 from streamlib.tools.sync_run import SyncAgentRun
 from tests.support.clients import MemoryTransport
-from tests.support.messages_frames import delta, frame, start
+from tests.support.messages_frames import block, delta, end, frame, start, text_deltas
 from tests.support.sync_clients import make_sync_client
 
 URL: Final = "http://memory.example"
@@ -337,15 +337,25 @@ def test_tool_may_use_the_client() -> None:
     assert run.response.text == "outer"
 
 
-def test_run_keeps_its_client() -> None:
+@pytest.mark.parametrize("kind", ["run", "models"])
+def test_client_lives_as_long_as_its_run(kind: str) -> None:
     """A client that is collected closes its connections."""
-    transport = MemoryTransport([*SPOKEN, 0.05, delta(0, "text_delta", text="two")])
-    with (
-        suppress(StreamError),
-        agent(make_sync_client(URL, transport), "Hi.", (), "faulty:m") as run,
-    ):
-        texts = [event.delta for event in run if isinstance(event, OutputTextDelta)]
-        assert texts == ["one ", "two"]
+    words = block(0, {"type": "text", "text": ""}, *text_deltas("one ", "two"))
+    transport = MemoryTransport([start(), 0.05, words, 0.05, end()])
+
+    def opened() -> Any:
+        client = make_sync_client(URL, transport)
+        if kind == "run":
+            return agent(client, "Hi.", model="faulty:m")
+        return client.stream("Hi.", ["faulty:a", "faulty:b"])
+
+    texts: list[str] = []
+    with opened() as events:
+        for event in events:
+            gc.collect()
+            if isinstance(event, OutputTextDelta):
+                texts.append(event.delta)
+    assert texts == ["one ", "two"]
 
 
 def test_closed_client_makes_no_run() -> None:
