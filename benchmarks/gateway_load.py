@@ -22,6 +22,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import mmap
 import os
 import random
 import socket
@@ -35,6 +36,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.gateway import UNLOCKED, process, url_of
+from lab.systems import need
 
 STREAMS: Final = (1, 100, 500, 1000)
 EVENTS_A_SECOND: Final = 500.0
@@ -49,8 +51,6 @@ STARTS_A_SECOND: Final = 25.0
 BURST: Final = 5
 """Events that are sent at once if the stream is not paced."""
 
-TICKS: Final = os.sysconf("SC_CLK_TCK")
-PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 PATIENCE: Final = 120.0
 """Seconds by which streams may be late; if they have not ended then, the gateway hangs."""
 
@@ -262,14 +262,14 @@ def cpu(pid: int | None) -> float:
     if pid is None:
         return 0.0
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int | None) -> int:
     """Bytes of memory that a process uses; 0 without a process."""
     if pid is None:
         return 0
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * mmap.PAGESIZE
 
 
 def descriptors(pid: int) -> int:
@@ -458,6 +458,7 @@ def main() -> None:
     command.add_argument("--seconds", type=float, default=SECONDS, help="of each row")
     command.add_argument("--soak", type=float, metavar="SECONDS", help="soak instead")
     arguments = command.parse_args()
+    need("benchmarks.gateway_load", "/proc/self/stat", "os.sysconf")
     if arguments.upstream:
         asyncio.run(upstream())
     else:

@@ -12,15 +12,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -28,6 +25,7 @@ import anyio.to_thread
 
 from benchmarks.loopback import SEED, events_of, running
 from benchmarks.socket_readers import READERS, Reader
+from lab.systems import need, resident_bytes
 from streamlib.cli.bench import Bar
 from streamlib.testing.bench.records import Figure, figure
 from streamlib.testing.bench.responses import seeded_deltas
@@ -36,7 +34,6 @@ MANY: Final = 5000
 """Number of streams from which on a measurement takes a minute, so it is made once."""
 SECONDS: Final = 300.0
 """Timeout of a measurement in seconds: after it the machine is too busy."""
-PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Streams(NamedTuple):
@@ -179,7 +176,7 @@ async def _measure(reader: Reader, url: str, streams: Streams, group: str) -> Sp
         gc.collect()
         # Else every collection walks the modules of a large library.
         gc.freeze()
-        memory = _resident_bytes()
+        memory = resident_bytes()
         start = time.process_time()
         async with anyio.create_task_group() as tasks:
             for _ in range(streams.count):
@@ -187,7 +184,7 @@ async def _measure(reader: Reader, url: str, streams: Streams, group: str) -> Sp
             await all_open.wait()
             opened = time.process_time()
             gc.collect()
-            held = _resident_bytes() - memory
+            held = resident_bytes() - memory
             # Taken before, because events arrive while the server is told.
             resumed = time.process_time()
             await _go(url, group)
@@ -211,16 +208,11 @@ async def _go(url: str, group: str) -> None:
         await socket.receive()
 
 
-def _resident_bytes() -> int:
-    """Memory of this process now, in bytes; on other systems than Linux its maximum so far."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text(encoding="ascii").split()[1]) * PAGE_BYTES
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def _allow_sockets(count: int) -> None:
     """Raises the limit of open files as far as the system permits."""
+    need("a benchmark of many sockets", "resource")
+    import resource  # not on Windows
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count and hard >= count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -65,7 +64,7 @@ def kill_at_random(path: Path, kills: int, seed: int) -> tuple[list[int], list[B
         while _rows(path) <= before and time.monotonic() < latest and process.poll() is None:
             time.sleep(0.005)
         time.sleep(moments.uniform(0.0, MOST_SECONDS))
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         after.append(_rows(path))
     subprocess.run(command, capture_output=True, env=environment, check=True)

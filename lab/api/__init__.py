@@ -27,6 +27,9 @@ MODULES: Final = (
 )
 """Modules whose `__all__` is public."""
 
+PRIVATE_BASES: Final = ("streamlib.client.setup", "streamlib.tools.piped_run")
+"""Modules of classes that stand for a part of a public one."""
+
 FILE: Final = Path(__file__).with_name("public.txt")
 
 
@@ -48,10 +51,19 @@ def _lines_of(path: str, value: Any) -> Iterator[str]:
         return
     for field in getattr(value, "__struct_fields__", ()):
         yield f"{path}.{field}"
-    for name, member in sorted(vars(value).items()):
+    for name, member in sorted(_members_of(value).items()):
         if name.startswith("_") or inspect.ismemberdescriptor(member):
             continue
         yield f"{path}.{name}{_signature_of(_function_of(member))}"
+
+
+def _members_of(kind: type) -> dict[str, Any]:
+    """The members of a class, with those of its private bases: readers see no difference."""
+    members: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        if base is kind or base.__module__ in PRIVATE_BASES:
+            members.update(vars(base))
+    return members
 
 
 def _function_of(member: Any) -> Any:

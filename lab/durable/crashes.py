@@ -24,6 +24,7 @@ from typing import Any, Final
 import anyio
 
 from lab.durable.scenarios import FAULTS, Outcome, Scenario
+from lab.systems import need
 from streamlib.durable import Log, LogError, open_log
 from streamlib.durable.redis import RedisEngine
 from tests.support.durable_engines import Connection
@@ -169,6 +170,7 @@ async def run(binary: str, folder: Path, options: argparse.Namespace) -> dict[st
 
 def main() -> None:
     """Runs the command."""
+    need("lab.durable.crashes", "signal.SIGKILL")
     command = argparse.ArgumentParser(prog="python -m lab.durable.crashes", description=__doc__)
     command.add_argument("--engine", choices=("valkey", "redis"), default="valkey")
     command.add_argument("--loop", choices=("asyncio", "trio"), default="asyncio")

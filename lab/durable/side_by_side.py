@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from lab.durable.figures import server_memory, server_seconds
 from lab.real.stream_readers import HOME, absence
+from lab.systems import MEMORY, need, resident_bytes
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import log_app
 from streamlib_parsers.events import (
@@ -175,8 +176,7 @@ async def write(url: str, plan: Plan) -> None:
     async with open_log(url, lease=LEASE) as log:
         for n in range(plan.streams):
             await log.create(f"o-{n}")
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        before = usage.ru_utime + usage.ru_stime
+        before = sum(os.times()[:2])
         memory = resident_bytes()
         began = time.monotonic()
         sys.stdout.write("started\n")
@@ -187,20 +187,13 @@ async def write(url: str, plan: Plan) -> None:
             for n in range(plan.streams):
                 async for _ in log.read(f"o-{n}", f"1-{plan.events}"):
                     pass
-            usage = resource.getrusage(resource.RUSAGE_SELF)
             report = {
-                "cpu": usage.ru_utime + usage.ru_stime - before,
+                "cpu": sum(os.times()[:2]) - before,
                 "rss MB": (resident_bytes() - memory) / 1e6,
                 "took": time.monotonic() - began,
             }
             sys.stdout.write(json.dumps(report) + "\n")
             sys.stdout.flush()
-
-
-def resident_bytes() -> int:
-    """Memory of this process now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
 
 
 async def ours(url: str, plan: Plan) -> tuple[Counter[str], dict[str, Any]]:
@@ -293,6 +286,7 @@ def run_library(library: str, plan: Plan) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
+    need("lab.durable.side_by_side", "signal.SIGKILL", MEMORY)
     command = argparse.ArgumentParser(
         prog="python -m lab.durable.side_by_side", description=__doc__
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 import anyio
 
 from lab.gateway_chaos import SILENT, model, run_clients
+from lab.systems import need
 from streamlib.gateway.clients.identity import digest_of
 from tests.support.gateway_commands import GatewayProcess, gateway_process
 from tests.support.redis_servers import RedisServer, running_server, valkey_binary
@@ -89,6 +90,7 @@ async def run(seconds: float, clients: int, seed: int) -> tuple[Counter[str], li
 
 def main() -> int:
     """Prints the counts; the exit code is 1 if a stream was silently cut."""
+    need("lab.gateway_chaos", "os.fork", "signal.SIGHUP", "/proc")
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=30.0)
     options.add_argument("--clients", type=int, default=20)

@@ -36,6 +36,7 @@ from lab.coverage_by_part.parts import PARTS, commit, files_of, files_of_tests, 
 from lab.coverage_by_part.parts import RESULTS as COVERAGE
 from lab.mutation.defects import mutable_nodes, mutate
 from lab.proof.results import QUOTED
+from lab.systems import need
 from tests.support.shared import ROOT
 
 SEED: Final = 20261124
@@ -258,6 +259,7 @@ def _age(commit: str) -> int:
 
 def main() -> None:
     """Tries the parts that are named, or all."""
+    need("lab.mutation", "os.fork", "resource")
     command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -36,6 +36,7 @@ from lab.proof.results import (
     save,
     summarize,
 )
+from streamlib.testing.bench.records import load_of_machine
 from tests.support.metrics import VARIABLE, figures
 from tests.support.shared import ROOT
 
@@ -121,10 +122,8 @@ def write() -> None:
 
 def conditions() -> str:
     """When and on what machine it ran."""
-    load_average = os.getloadavg()[0]
-    machine = (
-        f"Python {platform.python_version()}, {os.cpu_count()} cores at load {load_average:.0f}"
-    )
+    load, _, _ = load_of_machine().partition(",")
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores at load {load}"
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}"
 
 

@@ -24,6 +24,7 @@ from lab.storm.faults import FORGED, text_of
 from lab.storm.plan import Plan, request_values
 from lab.storm.server import Seen, StormServer
 from lab.storm.stops import STOPS, Observed
+from lab.systems import descriptors
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
@@ -260,14 +261,6 @@ def counted_warnings(counts: Counter[str], examples: list[str]) -> Iterator[None
     finally:
         sys.unraisablehook = usual
         logging.getLogger("asyncio").removeHandler(handler)
-
-
-def descriptors() -> int:
-    """Open files and sockets of this process."""
-    folder = Path("/proc/self/fd")
-    if not folder.exists():
-        return 0
-    return len(list(folder.iterdir()))
 
 
 def tasks() -> int:

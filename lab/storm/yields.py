@@ -25,7 +25,8 @@ import anyio.lowlevel
 import sniffio
 import trio
 
-from lab.storm.run import counted_warnings, descriptors, tasks
+from lab.storm.run import counted_warnings, tasks
+from lab.systems import descriptors
 from streamlib import Client, FunctionCall, FunctionCallOutput, Response, agent
 from streamlib.client.retry import RetryPolicy
 from streamlib.durable import open_log

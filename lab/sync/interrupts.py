@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from lab.sync.storm import paced
+from lab.systems import need
 from streamlib import SyncClient
 from tests.support.clients import make_request
 from tests.support.response_bodies import HELLO
@@ -131,6 +132,7 @@ def by_time(count: int, seconds: float = 0.01) -> dict[str, Any]:
     """Interrupts so many stalled streams by a signal, after up to so many seconds."""
     rng = random.Random(1)
     stalled: Script = [head(), chunk(HELLO), HANG]
+    need("lab.sync interrupts", "signal.setitimer")
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     left_open = 0
     slowest = 0.0

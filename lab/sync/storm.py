@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import threading
 import time
@@ -11,9 +10,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
+from lab.systems import descriptors
 from streamlib import StreamError, SyncClient, SyncStream
 from tests.support.client_streams import FRAMES
 from tests.support.clients import make_request
@@ -95,14 +94,6 @@ WAYS: Final = (read_through, read_batches, read_text, leave, fail, abandon, only
 def stop_later(stream: SyncStream) -> None:
     """Another thread closes the stream soon."""
     threading.Timer(0.05, stream.close).start()
-
-
-def descriptors() -> int:
-    """Open descriptors of this process."""
-    folder = Path("/proc/self/fd")
-    if not folder.exists():
-        folder = Path("/dev/fd")
-    return len(os.listdir(folder))
 
 
 def run_storm(streams: int, threads: int) -> dict[str, Any]:

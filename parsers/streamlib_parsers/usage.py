@@ -56,6 +56,17 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
         # `raw` is the last field.
         return astuple(self)[:-1] == astuple(other)[:-1]
 
+    def plus(self, other: Usage) -> Usage:
+        """The sum of two, without `raw`. A count that one of them lacks is the other's."""
+        sums: dict[str, Any] = {}
+        for name in self.__struct_fields__[:-1]:  # `raw` is the last field
+            mine, others = getattr(self, name), getattr(other, name)
+            if isinstance(mine, dict):
+                sums[name] = _joined(mine, others)
+            else:
+                sums[name] = total(mine, others)
+        return Usage(**sums)
+
     def _repr_html_(self) -> str:
         shown: str = upward("display.notebook_text", "table_html")(("tokens", ""), self._rows())
         return shown
@@ -173,6 +184,14 @@ def total(*counts: int | None) -> int | None:
     if not known:
         return None
     return sum(known)
+
+
+def _joined(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
+    """The sums of two tables of counts."""
+    joined = dict(first)
+    for name, value in second.items():
+        joined[name] = joined.get(name, 0) + value
+    return joined
 
 
 def overlay(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from typing import Any, Final, TypeAlias
 import anyio
 import msgspec
 
+from streamlib.batch.pace import Pause
 from streamlib.batch.results import BatchRow
 from streamlib.batch.row_file import RowFile
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.pipeline import Measure, merge
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.events import RateLimits, Window
+from streamlib_parsers.events import RateLimits
 from streamlib_parsers.items import ResponseItem
 from streamlib_parsers.response import Response
 from streamlib_parsers.stream_error import StreamError
@@ -29,10 +30,6 @@ RETRY: Final = RetryPolicy(retries=5, cap=60.0, retry_after_cap=3600.0)
 
 PROGRESS_SECONDS: Final = 2.0
 """Time between two lines of progress."""
-
-LONGEST_PAUSE: Final = 60.0
-"""Seconds that a window of a rate limit may make all wait: some are reset only the next day, and
-then the provider's refusal says more."""
 
 Question: TypeAlias = Prompt | str | Sequence[ResponseItem]
 
@@ -126,8 +123,8 @@ class _SharedRun:
         self._client = client
         self._model: Any = model
         self._retry = retry
-        self._paused_until = 0.0
-        """No request is sent before this time, by the loop's clock."""
+        self._pause = Pause()
+        """No request is sent before its end."""
         self._answered = 0
         """Responses without an error."""
 
@@ -135,8 +132,7 @@ class _SharedRun:
         """The row of one prompt, asked again where that may help."""
         attempt, waited, answered = 0, 0.0, self._answered
         while True:
-            while self.pause > 0:  # noqa: ASYNC110  # others may have made it longer meanwhile
-                await anyio.sleep(self.pause)
+            await self._pause.wait()
             try:
                 response, times = await self._respond(prompt)
             except StreamError as failure:  # the request cannot be built
@@ -152,7 +148,7 @@ class _SharedRun:
             if delay is None:
                 return BatchRow(row_id, response, error, request=digest, times=times)
             if is_limited:
-                self._pause_all(delay)  # the others would be refused, too
+                self._pause.extend(delay)  # the others would be refused, too
             else:
                 await anyio.sleep(delay)
             attempt, waited = attempt + 1, waited + delay
@@ -163,24 +159,13 @@ class _SharedRun:
         async with stream.pipe(measure) as events:
             async for event in events:
                 if isinstance(event, RateLimits):
-                    self._obey(event)
+                    self._pause.obey(event)
         return events.response, events.of(measure).row()
 
     @property
     def pause(self) -> float:
         """Seconds until the next request may be sent."""
-        return self._paused_until - anyio.current_time()
-
-    def _pause_all(self, seconds: float) -> None:
-        self._paused_until = max(self._paused_until, anyio.current_time() + seconds)
-
-    def _obey(self, limits: RateLimits) -> None:
-        """Pauses where the next request would be refused."""
-        windows = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
-        for window in windows:
-            seconds = _used_up(window)
-            if seconds is not None and seconds <= LONGEST_PAUSE:
-                self._pause_all(seconds)
+        return self._pause.seconds
 
 
 class _Progress:
@@ -225,13 +210,6 @@ def _priced(row: BatchRow, price: Callable[[Response], float] | None) -> BatchRo
     if price is None or row.response is None or row.error is not None:
         return row
     return msgspec.structs.replace(row, price=price(row.response))
-
-
-def _used_up(window: Window | None) -> float | None:
-    """Seconds until a window that has nothing left is reset; None if it has something."""
-    if window is None or window.remaining is None or window.remaining > 0:
-        return None
-    return window.reset_after
 
 
 def _to_stderr(line: str) -> None:

@@ -22,16 +22,16 @@ from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions, wrap_key_of
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_headers, with_waits
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_fields, with_headers, with_waits
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
-from streamlib.client.stream_text import text_error
+from streamlib.client.stream_text import text_of
 from streamlib.client.token_endpoint import counted_tokens
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
 from streamlib.request.mistakes import refuse_unknown
-from streamlib.request.prompt import Prompt
+from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens, count_locally, count_request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
@@ -364,6 +364,10 @@ class Client(ClientSetup):
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        tools: Sequence[ToolSource] = (),
         **options: Unpack[StreamOptions],
     ) -> Response:
         """The complete response: the stream of `stream`, read to its end.
@@ -371,14 +375,19 @@ class Client(ClientSetup):
         Args:
             prompt: see `stream`.
             model: see `stream`.
+            instructions: the system prompt.
+            temperature: sampling temperature, from 0.
+            tools: what the model may call: see `Prompt`, which has many more such options.
             **options: the options of `stream`.
 
         Raises:
+            ValueError: the prompt has one of the three already, or is a `Request`.
             StreamError: the request failed, unless `errors` is "event".
         """
         # A traceback shows the locals of this frame, and with them a key in `options`.
         wrap_key_of(options)
-        async with self.stream(prompt, model, **options) as stream:
+        question = with_fields(prompt, instructions, temperature, tools)
+        async with self.stream(question, model, **options) as stream:
             async for _ in stream.batches():
                 pass
         return stream.response
@@ -387,6 +396,10 @@ class Client(ClientSetup):
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        tools: Sequence[ToolSource] = (),
         **options: Unpack[StreamOptions],
     ) -> str:
         """Returns the text of the response; raises if the response is anything but complete text.
@@ -399,18 +412,20 @@ class Client(ClientSetup):
         Args:
             prompt: see `stream`.
             model: see `stream`.
+            instructions: the system prompt.
+            temperature: sampling temperature, from 0.
+            tools: what the model may call: see `Prompt`, which has many more such options.
             **options: the options of `stream`.
 
         Raises:
+            ValueError: as `respond`.
             StreamError: the request failed, with errors="event" too, or the text is not all of the
                 response.
         """
         wrap_key_of(options)
-        response = await self.respond(prompt, model, **options)
-        error = text_error(response)
-        if error is not None:
-            raise StreamError(error, response)
-        return response.text
+        question = with_fields(prompt, instructions, temperature, tools)
+        response = await self.respond(question, model, **options)
+        return text_of(response)
 
     async def models(
         self,
@@ -547,7 +562,7 @@ class Client(ClientSetup):
             RuntimeError: the client is closed.
         """
         # Few programs need it.
-        from streamlib.client.websocket.connection import Connection, ConnectionConfig
+        from streamlib.client.websocket.connection import Connection
 
         self._require_open()
         key = None if api_key is None else wrap_key(api_key)
@@ -555,26 +570,6 @@ class Client(ClientSetup):
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
         target, service = self._target(model, provider, "responses", base_url, account)
-        return Connection(
-            ConnectionConfig(
-                target=target,
-                settings=settings or service.websocket,
-                keys=self._keys,
-                key=key,
-                headers=headers or {},
-                errors=errors,
-                limits=self._limits,
-                deadlines=self._deadlines,
-                retry=self._retry,
-                loop_guard=self._loop_guard,
-                hooks=self._attempt_hooks,
-                on_event=self._on_event,
-                stream_config=partial(self._config_for, service),
-                watched=self._watched,
-                require_open=self._require_open,
-                clock=self._clock,
-                now=self._now,
-                jitter=self._jitter,
-                ssl_context=ssl_context,
-            )
-        )
+        chosen = settings or service.websocket
+        config = self._connection_config(target, service, key, headers, errors, chosen, ssl_context)
+        return Connection(config)

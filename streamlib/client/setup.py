@@ -9,7 +9,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Never, TypeVar
+from ssl import SSLContext
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
 import anyio
 import msgspec
@@ -32,20 +33,24 @@ from streamlib.client.watch import NOBODY, Watcher, watcher_of
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
+from streamlib.providers.websocket import WebSocketSettings
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.mistakes import check_kind, refuse_unknown
-from streamlib.request.prompt import Prompt
+from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.target import Target
 from streamlib.transport import Transport, check_library, transport_for
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.dialects.by_model import dialects_for
-from streamlib_parsers.items import ToolSpec, WireApi
+from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.resumable import Position
 from streamlib_parsers.stream_error import invalid_request
+
+if TYPE_CHECKING:
+    from streamlib.client.websocket.connection import ConnectionConfig
 
 Sent = TypeVar("Sent", Prompt, Request)
 
@@ -222,6 +227,42 @@ class ClientSetup:
             orphans=self._orphans,
         )
 
+    def _connection_config(
+        self,
+        target: Target,
+        service: Provider,
+        key: ApiKey | None,
+        headers: Mapping[str, str] | None,
+        errors: ErrorMode | None,
+        settings: WebSocketSettings | None,
+        ssl_context: SSLContext | None,
+    ) -> ConnectionConfig:
+        """The configuration of a WebSocket connection."""
+        # Few programs need it.
+        from streamlib.client.websocket.connection import ConnectionConfig
+
+        return ConnectionConfig(
+            target=target,
+            settings=settings,
+            keys=self._keys,
+            key=key,
+            headers=headers or {},
+            errors=errors,
+            limits=self._limits,
+            deadlines=self._deadlines,
+            retry=self._retry,
+            loop_guard=self._loop_guard,
+            hooks=self._attempt_hooks,
+            on_event=self._on_event,
+            stream_config=partial(self._config_for, service),
+            watched=self._watched,
+            require_open=self._require_open,
+            clock=self._clock,
+            now=self._now,
+            jitter=self._jitter,
+            ssl_context=ssl_context,
+        )
+
     def _resumable(
         self,
         config: StreamConfig,
@@ -383,3 +424,38 @@ def with_headers(sent: Sent, headers: Mapping[str, str] | None) -> Sent:
             )
     joined = joined_headers(sent.headers, checked)  # betas are joined
     return msgspec.structs.replace(sent, headers=joined)
+
+
+def with_fields(
+    prompt: Prompt | str | Sequence[ResponseItem] | Request,
+    instructions: str | None,
+    temperature: float | None,
+    tools: Sequence[ToolSource],
+) -> Prompt | str | Sequence[ResponseItem] | Request:
+    """The prompt with what its call adds to it; without additions the prompt itself.
+
+    Raises:
+        ValueError: the prompt has one of them already, or is a request that was built.
+        TypeError: a value of the wrong kind.
+    """
+    added: dict[str, Any] = {}
+    if instructions is not None:
+        added["instructions"] = instructions
+    if temperature is not None:
+        added["temperature"] = temperature
+    if tools:
+        added["tools"] = tools
+    if not added:
+        return prompt
+    if isinstance(prompt, Request):
+        names = ", ".join(added)
+        message = f"a Request is sent unchanged: set {names} in the Prompt that it is built from"
+        raise ValueError(message)  # noqa: TRY004  # as where the prompt has one already
+    if not isinstance(prompt, Prompt):
+        return Prompt(prompt, **added)
+    for name in added:
+        value = getattr(prompt, name)
+        if value is not None and (name != "tools" or value):
+            raise ValueError(f"the prompt has {name} already: set it there, or in the call")
+    checked = Prompt(**added)
+    return msgspec.structs.replace(prompt, **{name: getattr(checked, name) for name in added})

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.stream_error import StreamError
 
 
-def text_error(response: Response) -> ErrorInfo | None:
+def text_of(response: Response) -> str:
+    """The text of a response.
+
+    Raises:
+        StreamError: the text is not all of the response.
+    """
+    error = _text_error(response)
+    if error is not None:
+        raise StreamError(error, response)
+    return response.text
+
+
+def _text_error(response: Response) -> ErrorInfo | None:
     """Why the text of a response is not all of it; None if it is."""
     reason = response.stop_reason
     if response.error is not None:

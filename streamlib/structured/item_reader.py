@@ -15,7 +15,8 @@ from typing import Any, Final, Generic, TypeVar
 from streamlib.structured.fence import OpeningFence
 from streamlib.structured.libraries import check_readable
 from streamlib.structured.pointers import pointer_of, tokens_of
-from streamlib.structured.values import FENCE, typed_value
+from streamlib.structured.schemas import WRAPPER_KEY
+from streamlib.structured.values import FENCE, is_wrapper_of, typed_value
 from streamlib_parsers.errors import InvalidOutput
 from streamlib_parsers.json_reader import JsonReader, past_space
 
@@ -30,8 +31,9 @@ class JsonItems(Generic[T]):
     def __init__(self, pointer: str, kind: type[T]) -> None:
         """Args:
             pointer: JSON pointer of the place: of a list, whose elements are taken, or of anything
-                else, which is taken itself. "" is the root; ``value`` holds a list that was asked
-                for by `Prompt(output_schema=list[City])`.
+                else, which is taken itself. "" is the root; for a list that was asked for by
+                `Prompt(output_schema=list[City])` both "" and ``/value`` are its place, whether it
+                came in an object with the key ``value`` or alone.
             kind: class of one element, or of the value.
 
         Raises:
@@ -39,10 +41,9 @@ class JsonItems(Generic[T]):
             TypeError: the class's library cannot read the class.
         """
         check_readable(kind)
-        self._pointer = pointer
         self._kind = kind
         self._fence = OpeningFence()
-        self._reader = _ItemReader(tokens_of(pointer))
+        self._reader = _ItemReader(tokens_of(pointer), kind)
         self._closed: deque[tuple[int | None, str]] = deque()
         """Texts of values that are closed and not given yet, with their indexes in the list."""
 
@@ -95,6 +96,10 @@ class JsonItems(Generic[T]):
             raise InvalidOutput("the JSON has no value there", self._pointer)
         return values
 
+    @property
+    def _pointer(self) -> str:
+        return pointer_of(self._reader.tokens)
+
     def _values(self, index: int | None, text: str) -> list[T]:
         """The value of a text; none for a null where the class takes none and no list stands."""
         try:
@@ -114,13 +119,15 @@ class _ItemReader(JsonReader):
     It builds nothing: the values are decoded from their text.
     """
 
-    def __init__(self, tokens: tuple[str, ...]) -> None:
+    def __init__(self, tokens: tuple[str, ...], kind: Any) -> None:
         super().__init__()
+        self.tokens = tokens
+        """The keys and indexes that lead to the values."""
         self.is_found = False
         """Whether anything was at the place."""
         self.is_complete = False
         """Whether the root is closed."""
-        self._tokens = tokens
+        self._kind = kind
         self._closed: list[tuple[int | None, str]] = []
         """Texts of closed values, with their indexes in the list; not taken yet."""
         self._on_way = 0
@@ -189,17 +196,29 @@ class _ItemReader(JsonReader):
         self._enters = False
         if depth:
             self._counts[-1] += 1
+        self._note_wrapper(text[index], depth)
         if self._start is not None or depth != self._on_way:
             return  # inside a value, or beside the way
-        if depth > len(self._tokens):  # an element of the list at the place
+        if depth > len(self.tokens):  # an element of the list at the place
             self._start_item(index, self._counts[-1] - 1)
-        elif depth == 0 or self._key_here() == self._tokens[depth - 1]:
-            is_place = depth == len(self._tokens)
+        elif depth == 0 or self._key_here() == self.tokens[depth - 1]:
+            is_place = depth == len(self.tokens)
             self._enters = not is_place or text[index] == "["
             if is_place:
                 self.is_found = True
             if not self._enters:
                 self._start_item(index, None)
+
+    def _note_wrapper(self, first: str, depth: int) -> None:
+        """Finds a list at both of its places: at the root, and in an object around it."""
+        if depth == 0 and first == "[" and self.tokens == (WRAPPER_KEY,):
+            self.tokens = ()
+        elif depth == 1 and self.tokens == () and self._start is not None:
+            is_first = isinstance(self._stack[0], dict) and self._counts[0] == 1
+            if is_first and self._key == WRAPPER_KEY and is_wrapper_of(self._kind):
+                self.tokens = (WRAPPER_KEY,)
+                self._start, self._texts = None, []
+                self._on_way = 1
 
     def _key_here(self) -> str:
         """Key or index of the value that begins."""

@@ -178,9 +178,11 @@ def json_items(stream: AsyncIterable[ResponseEvent], pointer: str, kind: Any) ->
 
     Args:
         stream: a stream, or any events of one response.
-        pointer: JSON pointer of the list: ``/cities``; ``/value`` for one that was asked for by
-            `Prompt(output_schema=list[City])`. Anything else that is there, as a named
-            sub-object, comes as the only value; a null is none.
+        pointer: JSON pointer of the list: ``/cities``; "" for one that was asked for by
+            `Prompt(output_schema=list[City])`, as `partial` with ``list[City]`` reads it
+            (``/value``, the key of the object that it is asked for in, is the same place).
+            Anything else that is there, as a named sub-object, comes as the only value; a null
+            is none.
         kind: class of one element, or of the value.
 
     Raises:

@@ -17,6 +17,7 @@ from streamlib.structured.libraries import (
 from streamlib.structured.pointers import dict_key_path, pointer_of, walked
 from streamlib.structured.schemas import DEFINITIONS, WRAPPER_KEY, json_schema
 from streamlib_parsers.errors import InvalidOutput, ParseFailure
+from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, is_json_bytes, scrub
 
 FENCE: Final = "```"
@@ -71,6 +72,15 @@ def unfenced(text: str) -> str:
 def is_object(kind: Any) -> bool:
     """Whether the JSON of a class is an object, whatever its value."""
     return _root_schema(kind).get("type") == "object"
+
+
+def is_wrapper_of(kind: Any) -> bool:
+    """Whether an object with the key ``value`` is one around a class, and not of that class."""
+    schema = _root_schema(kind)
+    if schema.get("type") != "object":
+        return "type" in schema
+    properties: JsonObject = schema.get("properties", {})
+    return bool(properties) and WRAPPER_KEY not in properties
 
 
 def _root_schema(kind: Any) -> dict[str, Any]:

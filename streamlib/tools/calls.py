@@ -219,15 +219,15 @@ class Toolbox:
     async def _output(self, call: PendingCall, caller: anyio.TaskInfo) -> CallOutput | None:
         """The output of a call, whatever happens; None: the caller answers it, or is cancelled."""
         # A task of a group that was cancelled begins, and runs to where it first waits.
-        await anyio.lowlevel.checkpoint_if_cancelled()
-        if caller.has_pending_cancellation():
+        if await _is_cancelled(caller):
             return None
         try:
             run = self._runner(call)
             if run is None:
                 return None
             decision = await self._decision(call)
-            if decision is None:
+            # Whoever decides may do so after the cancellation, or be who stopped the run.
+            if decision is None or await _is_cancelled(caller):
                 return None
             if decision is not True:
                 return error_output(call, scrub_text(decision or DENIED))
@@ -304,6 +304,12 @@ class Toolbox:
             known = ", ".join(self._functions) or "none"
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None
+
+
+async def _is_cancelled(caller: anyio.TaskInfo) -> bool:
+    """Whether the caller was cancelled; raises where that reached this task."""
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    return caller.has_pending_cancellation()
 
 
 def at_least_one(name: str, value: int) -> int:

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from streamlib.client import Client, StreamOptions
 from streamlib.client.options import wrap_key_of
-from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
 from streamlib.tools.calls import Approve, Handlers, Tool, Toolbox, at_least_one, question_after
 from streamlib.tools.piped_run import PipedRun, check_async
 from streamlib.tools.rounds import Round, unanswered_calls
-from streamlib_parsers import ErrorInfo, PendingCall, Response, ResponseItem, RunEvent
+from streamlib_parsers import ErrorInfo, PendingCall, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
 
 
@@ -79,22 +78,14 @@ class AgentRun(PipedRun):
         self._state = "response"
         self._ready: deque[RunEvent] = deque()  # outputs to deliver, or events of a refusal
 
-    @property
-    def response(self) -> Response:
-        """The current response, as far as it was delivered; after the end the last one."""
-        return self._stream.response
-
-    @property
-    def history(self) -> History:
-        """The conversation so far, at any time: a next request sends errors for missing outputs."""
-        return History([*self._prompt.items, *self._round.items(self.response)])
-
     async def __aenter__(self) -> AgentRun:
         # It lives as long as the block: within `__anext__` it would cross scopes of the caller.
         self._group = await anyio.create_task_group().__aenter__()
         self._watch.entered()
         try:
-            if self._round.calls:
+            if self._is_stopped:  # before it was entered
+                await self._stream.aclose()
+            elif self._round.calls:
                 self._start_calls()
                 return self
             await self._enter()
@@ -109,19 +100,26 @@ class AgentRun(PipedRun):
                 try:
                     return await anext(self._stream)
                 except StopAsyncIteration:
-                    self._state = "ended"
-                    self._round = self._round.after(self.response)
-                    is_asked = self._round.errors or question_after(self.response, self._prompt)
-                    if self.response.unfinished or is_asked:
-                        self._start_calls()
+                    self._end_response()
+                except StreamError as error:
+                    self._end_stopped(error)
             elif self._state == "calls":
                 await self._arrived.wait()
                 self._arrived = anyio.Event()
-            elif self._state == "answered":
+            elif self._state == "answered" and not self._is_stopped:
                 await self._next_request()
             else:
                 raise StopAsyncIteration
         return self._ready.popleft()
+
+    def _end_response(self) -> None:
+        self._state = "ended"
+        self._round = self._round.after(self.response)
+        is_asked = self._round.errors or question_after(self.response, self._prompt)
+        if self._is_stopped:
+            self._ready.extend(self._stream.rest())
+        elif self.response.unfinished or is_asked:
+            self._start_calls()
 
     async def _next_request(self) -> None:
         self._state = "ended"
@@ -140,6 +138,7 @@ class AgentRun(PipedRun):
         if stream.request.body == self._stream.request.body:
             raise invalid_request("the next request would repeat this one", "repeated_request")
         self._watch.responded(self.response)
+        self._spent = self.usage
         self._prompt, self._stream, self._round = prompt, stream, self._round.next()
         self._turns_left -= 1
         self._state = "response"

@@ -1,4 +1,4 @@
-"""What a run of responses needs beside its loop: to be a source of `pipe`, and the right client."""
+"""What a run needs beside its loop: to be piped, counted and stopped, and the right client."""
 
 from __future__ import annotations
 
@@ -10,20 +10,35 @@ import anyio
 from msgspec.structs import replace
 
 from streamlib.client import Client
+from streamlib.client.options import StreamOptions
 from streamlib.client.stream import ResponseStream
 from streamlib.client.watch import RunWatch, Watcher
 from streamlib.history.recover import recover
+from streamlib.request.conversation import History
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
-from streamlib.tools.calls import Toolbox
+from streamlib.tools.calls import Approve, Handlers, Toolbox
 from streamlib.tools.rounds import Round
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import RunEvent
+from streamlib_parsers.events import Failed, RunEvent
 from streamlib_parsers.items import CallOutput
 from streamlib_parsers.stream_error import StreamError
+from streamlib_parsers.usage import Usage
 
 ClientT = TypeVar("ClientT")
+
+
+class AgentOptions(StreamOptions, total=False):
+    """The keyword options of `agent`, for callers that pass them on: see `AgentRun`."""
+
+    max_turns: int
+    name: str | None
+    recover: bool
+    limit: int
+    timeout: float | None
+    handlers: Handlers | None
+    approve: Approve | None
 
 
 class PipedRun:
@@ -47,6 +62,31 @@ class PipedRun:
     """Set when an output was added, or all are there."""
     _watch: RunWatch
     """The telemetry of the client, or nobody."""
+    _is_stopped = False
+    """Whether `stop` was called."""
+    _spent: Usage | None = None
+    """The usage of the responses before the current one."""
+
+    @property
+    def response(self) -> Response:
+        """The current response, as far as it was delivered; after the end the last one."""
+        return self._stream.response
+
+    @property
+    def history(self) -> History:
+        """The conversation so far, at any time: a next request sends errors for missing outputs."""
+        return History([*self._prompt.items, *self._round.items(self.response)])
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of all responses so far, the current one included; None: nothing is known.
+
+        A count that only some responses have is the sum of those; `Usage.raw` is empty in a sum.
+        """
+        usage = self.response.usage
+        if usage is None or self._spent is None:
+            return usage or self._spent
+        return self._spent.plus(usage)
 
     _send: Callable[[Prompt], ResponseStream]
     _prompt: Prompt
@@ -63,13 +103,25 @@ class PipedRun:
     def __aiter__(self) -> Self:
         return self
 
-    @property
-    def response(self) -> Response:
-        """The current response."""
-        raise NotImplementedError
-
     async def __anext__(self) -> RunEvent:
         raise NotImplementedError
+
+    def stop(self) -> None:
+        """Ends the run where it is, without an exception; `history` can be sent as it is.
+
+        No further call begins, and no further request is sent. Running calls are cancelled. A
+        response that streams ends: its open items are closed as incomplete, then the loop gets
+        `Failed`, kind `cancelled`, as an event, and ends. Before `async with`: nothing is sent.
+
+        It may be called in the loop, in another task, and in a coroutine function that is a tool;
+        in another thread, as that of a sync tool, by `anyio.from_thread.run_sync(run.stop)`.
+        """
+        self._is_stopped = True
+        if self.is_new or self._group.cancel_scope.cancel_called:  # or it was left
+            return
+        if self._calls is not None:
+            self._calls.cancel()
+        self._group.start_soon(self._stream.aclose)
 
     async def aclose(self) -> None:
         """Closes the connection and cancels running calls; the block is still to be left."""
@@ -104,10 +156,13 @@ class PipedRun:
                 return
             events = [event async for event in self._stream]  # raises, or has the error as event
         except StreamError as error:
+            if self._is_stopped:
+                self._end_stopped(error)
+                return
             if not self._recover(error.info):
                 raise
         else:
-            if not self._recover(self._stream.response.error):
+            if self._is_stopped or not self._recover(self._stream.response.error):
                 self._ready.extend(events)
                 return
         await self._stream.aclose()
@@ -135,8 +190,20 @@ class PipedRun:
                 self._deliver(output)
             with self._watch.current():
                 await self._toolbox.run(self._round.calls, self._take_output)
+        if self._state == "calls":  # and not closed
             self._state = "answered"
-            self._arrived.set()
+        self._arrived.set()
+
+    def _end_stopped(self, error: StreamError) -> None:
+        """Ends a run that was stopped, with the events of the end instead of the exception.
+
+        Raises:
+            StreamError: it was not stopped.
+        """
+        if not self._is_stopped:
+            raise error
+        self._state = "ended"
+        self._ready.extend(self._stream.rest() or [Failed(error.info)])
 
     async def _enter_stream(self) -> None:
         self._watch.requested()
@@ -161,7 +228,7 @@ def check_async(client: ClientT) -> ClientT:
     """
     if not hasattr(client, "aclose"):
         raise TypeError(
-            f"agent() needs a `Client`, not a {type(client).__name__}: it is used with "
-            "`async with`; without an event loop, call `run_calls` between two responses"
+            f"an AgentRun needs a `Client`, not a {type(client).__name__}: it is used with "
+            "`async with`; `agent(client, …)` makes a run for a `SyncClient` too"
         )
     return client

@@ -25,7 +25,7 @@ from streamlib_parsers.items import (
     PendingCall,
     ResponseItem,
 )
-from streamlib_parsers.usage import Usage, total
+from streamlib_parsers.usage import Usage
 
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
 """The classes of `CallOutput`, for `isinstance`."""
@@ -249,8 +249,8 @@ class RunUsage:
         """The sums so far, in the order in which the models were first used."""
         sums = dict(self._earlier)
         if self._current is not None:
-            earlier = sums.get(self._model)
-            sums[self._model] = _sum(earlier, self._current)
+            earlier = sums.get(self._model, Usage())
+            sums[self._model] = earlier.plus(self._current)
         return sums
 
     @property
@@ -258,24 +258,5 @@ class RunUsage:
         """The sum of everything; None while nothing is known."""
         usage: Usage | None = None
         for of_model in self.by_model.values():
-            usage = _sum(usage, of_model)
+            usage = (usage or Usage()).plus(of_model)
         return usage
-
-
-def _sum(first: Usage | None, second: Usage) -> Usage:
-    """Adds the counts that protocols show. A count known for only one response is used alone."""
-    if first is None:
-        return second
-    return Usage(
-        input_tokens=total(first.input_tokens, second.input_tokens),
-        output_tokens=total(first.output_tokens, second.output_tokens),
-        cache_read_input_tokens=total(
-            first.cache_read_input_tokens, second.cache_read_input_tokens
-        ),
-        cache_write_input_tokens=total(
-            first.cache_write_input_tokens, second.cache_write_input_tokens
-        ),
-        reasoning_output_tokens=total(
-            first.reasoning_output_tokens, second.reasoning_output_tokens
-        ),
-    )

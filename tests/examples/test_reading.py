@@ -6,7 +6,6 @@ Figures: `python -m pytest -s -m slow tests/examples/test_reading.py`.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from lab.real.ui_readers import HOME, absence, chromium
 from streamlib.testing import Behaviour
+from streamlib.testing.bench.records import load_of_machine
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 
@@ -149,9 +149,8 @@ def test_mistake_of_the_page_closes_the_upstream() -> None:
 
 def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
     page = seen()
-    load = os.getloadavg()[0]
     with capsys.disabled():
-        sys.stdout.write(f"\nload {load:.1f}, {page['atEnd']['words']} words\n")
+        sys.stdout.write(f"\nload {load_of_machine()}, {page['atEnd']['words']} words\n")
         for name in ("reading", "following", "reload"):
             sys.stdout.write(f"{name}: {page[name]}\n")
     assert page["reload"]["seconds"] < 60

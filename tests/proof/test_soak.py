@@ -9,13 +9,13 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import pytest
 import trio
 
+from lab.systems import descriptors
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
@@ -47,14 +47,6 @@ FAULTS: Final[Sequence[Script]] = (
     complete_response(b"<html>", content_type="text/html"),
     [RST],
 )
-
-
-def descriptors() -> int:
-    """Open files and sockets of this process."""
-    folder = Path("/proc/self/fd")
-    if not folder.exists():
-        return -1
-    return len(list(folder.iterdir()))
 
 
 def tasks(backend: str) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import select
 import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+
+import pytest
 
 from tests.support.shared import ROOT
 
@@ -94,6 +94,8 @@ class Terminal:
 
 @contextmanager
 def terminal(*command: str, columns: int = 80, lines: int = 24) -> Generator[Terminal]:
+    fcntl = pytest.importorskip("fcntl", reason="this system has no pseudo terminals")
+    termios = pytest.importorskip("termios", reason="this system has no pseudo terminals")
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     paths = os.pathsep.join([str(ROOT), str(ROOT / "parsers"), os.environ.get("PYTHONPATH", "")])

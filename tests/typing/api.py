@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, Unpack, assert_type
 
 import streamlib
 from streamlib import (
@@ -28,6 +28,8 @@ from streamlib import (
     build,
     parser,
 )
+from streamlib.batch import Pace
+from streamlib.client import ClientOptions
 from streamlib.pipeline import (
     Keep,
     Measure,
@@ -45,7 +47,8 @@ from streamlib.pipeline import (
     window,
 )
 from streamlib.testing import Turn, TurnLike, loopback, replay, scripted
-from streamlib.tools import Tool
+from streamlib.tools import AgentOptions, Tool
+from streamlib.tools.sync_run import SyncAgentRun
 
 
 def parsing(body: bytes) -> None:
@@ -255,6 +258,39 @@ async def agents(client: streamlib.Client, prompt: Prompt) -> None:
     assert_type(run.history, streamlib.History)
     assert_type(run.response, streamlib.Response)
     assert_type(run.pending, list[streamlib.PendingCall])
+    assert_type(run.usage, streamlib.Usage | None)
+    run.stop()
     outputs = await streamlib.run_calls(run.response, [add], limit=4, timeout=30)
     assert_type(outputs, list[streamlib.CallOutput])
     assert_type(streamlib.ToolSpec.of(add), streamlib.ToolSpec)
+
+
+def sync_agents(client: streamlib.SyncClient, **options: Unpack[AgentOptions]) -> None:
+    with streamlib.agent(client, "Hi.", [add], "openai:gpt-5", max_turns=3, retry=None) as run:
+        for event in run:
+            assert_type(event, streamlib.RunEvent)
+    assert_type(run, SyncAgentRun)
+    assert_type(run.history, streamlib.History)
+    assert_type(run.response, streamlib.Response)
+    assert_type(run.pending, list[streamlib.PendingCall])
+    assert_type(run.usage, streamlib.Usage | None)
+    run.stop()
+    assert_type(streamlib.agent(client, "Hi.", [add], **options), SyncAgentRun)
+    streamlib.agent(client, "Hi.", turns=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+async def added_fields(client: streamlib.Client, blocking: streamlib.SyncClient) -> None:
+    search = streamlib.ToolSpec.hosted("web_search")
+    response = await client.respond("Hi.", "openai:gpt-5", temperature=0.2, tools=[add, search])
+    assert_type(response, streamlib.Response)
+    assert_type(await client.text("Hi.", "openai:gpt-5", instructions="Be brief."), str)
+    assert_type(blocking.respond("Hi.", "openai:gpt-5", tools=[add]), streamlib.Response)
+    assert_type(blocking.text("Hi.", "openai:gpt-5", instructions="Be brief."), str)
+
+
+def paced(pace: Pace) -> None:
+    options: ClientOptions = {"on_request": pace.on_request, "on_response": pace.on_response}
+    # A TypedDict may have further keys, and pyright says so where none is taken.
+    client = streamlib.Client(**options)  # pyright: ignore[reportArgumentType]
+    assert_type(client, streamlib.Client)
+    assert_type(streamlib.SyncClient(**options), streamlib.SyncClient)

@@ -25,23 +25,23 @@ from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.model_list import ModelInfo
 from streamlib.client.options import ResumeOptions, wrap_key_of
+from streamlib.client.setup import with_fields
 from streamlib.client.stream import ResponseStream
-from streamlib.client.stream_text import text_error
+from streamlib.client.stream_text import text_of
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread
 from streamlib.client.sync.stream import LockedStream, SyncStream
 from streamlib.client.watch import Watcher
 from streamlib.providers import Provider
 from streamlib.request.build import Request
-from streamlib.request.prompt import Prompt
+from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import ResponseItem, WireApi
-from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
-    from streamlib.client.sync.piped import HookedEvents
+    from streamlib.client.sync.piped import HookedEvents, HostedDriver, HostedSource
     from streamlib.pipeline.sync_stream import SyncPipeline
 
 __all__ = ["SyncClient", "SyncOptions", "SyncStream"]
@@ -272,6 +272,10 @@ class SyncClient:
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        tools: Sequence[ToolSource] = (),
         **options: Unpack[StreamOptions],
     ) -> Response:
         """The complete response: the stream of `stream`, read to its end.
@@ -279,13 +283,18 @@ class SyncClient:
         Args:
             prompt: see `stream`.
             model: see `stream`.
+            instructions: the system prompt.
+            temperature: sampling temperature, from 0.
+            tools: what the model may call: see `Prompt`, which has many more such options.
             **options: the options of `Client.stream`.
 
         Raises:
+            ValueError: the prompt has one of the three already, or is a `Request`.
             StreamError: the request failed, unless `errors` is "event".
         """
         wrap_key_of(options)
-        with self.stream(prompt, model, **options) as stream:
+        question = with_fields(prompt, instructions, temperature, tools)
+        with self.stream(question, model, **options) as stream:
             if isinstance(stream, SyncStream):
                 stream._read_all()
             else:
@@ -297,6 +306,10 @@ class SyncClient:
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | list[str] | tuple[str, ...] | None = None,
+        *,
+        instructions: str | None = None,
+        temperature: float | None = None,
+        tools: Sequence[ToolSource] = (),
         **options: Unpack[StreamOptions],
     ) -> str:
         """Returns the text of the response, or raises if that is not all of it, as `Client.text`.
@@ -304,18 +317,20 @@ class SyncClient:
         Args:
             prompt: see `stream`.
             model: see `stream`.
+            instructions: the system prompt.
+            temperature: sampling temperature, from 0.
+            tools: what the model may call: see `Prompt`, which has many more such options.
             **options: the options of `Client.stream`.
 
         Raises:
+            ValueError: as `respond`.
             StreamError: the request failed, with errors="event" too, or the text is not all of the
                 response.
         """
         wrap_key_of(options)
-        response = self.respond(prompt, model, **options)
-        error = text_error(response)
-        if error is not None:
-            raise StreamError(error, response)
-        return response.text
+        question = with_fields(prompt, instructions, temperature, tools)
+        response = self.respond(question, model, **options)
+        return text_of(response)
 
     def count(
         self,
@@ -420,7 +435,14 @@ class SyncClient:
         starts: list[Callable[[], HookedEvents]] = []
         for stream in self._client._streams_of(prompt, models, options):
             starts.append(partial(HookedEvents, stream, self._on_event))
-        return SyncPipeline(HostedDriver(fallback(starts), self._connections.loop))
+        return SyncPipeline(HostedDriver(fallback(starts), self))
+
+    def _hosted(self, source: HostedSource) -> HostedDriver:
+        """What reads a source in the client's thread."""
+        from streamlib.client.sync.piped import HookedEvents, HostedDriver
+        from streamlib.pipeline.stream import Pipeline
+
+        return HostedDriver(Pipeline(HookedEvents(source, self._on_event), (), {}), self)
 
     def _in_thread(self, stream: ResponseStream) -> SyncStream:
         """The stream for a reader without an event loop."""

@@ -25,6 +25,10 @@ Arguments = TypeVarTuple("Arguments")
 END_SECONDS: Final = CLOSING_SECONDS + 3.0
 """Maximum seconds to wait for connections to close: the exit must not hang."""
 
+WAKE_SECONDS: Final[float | None] = 0.2 if os.name == "nt" else None
+"""Seconds after which a thread that waits looks whether Ctrl-C was pressed. On Windows that wakes
+no waiting thread; elsewhere it does, so that none has to look."""
+
 CLOSED: Final = "the client is closed"
 
 
@@ -49,14 +53,15 @@ class LoopThread:
     def is_usable(self) -> bool:
         """Whether the loop runs, and this is neither its own thread nor a forked process."""
         is_running = self._portal is not None and not self._ended
-        return is_running and not self._is_forked and not self._is_own_thread
+        return is_running and not self._is_forked and not self.is_own_thread
 
     @property
     def _is_forked(self) -> bool:
         return self._pid is not None and self._pid != os.getpid()
 
     @property
-    def _is_own_thread(self) -> bool:
+    def is_own_thread(self) -> bool:
+        """Whether this is the thread of the loop."""
         return self._thread is not None and self._thread.ident == threading.get_ident()
 
     def call(self, function: Callable[[*Arguments], Awaitable[T]], *args: *Arguments) -> T:
@@ -70,7 +75,7 @@ class LoopThread:
         """
         task = _Task(partial(function, *args))
         try:
-            return self._submit(task.run).result()
+            return result_of(self._submit(task.run))
         except CancelledError:
             raise RuntimeError(CLOSED) from None
         except BaseException:
@@ -125,7 +130,7 @@ class LoopThread:
             )
         if self._ended:
             raise RuntimeError(CLOSED)
-        if self._is_own_thread:
+        if self.is_own_thread:
             raise RuntimeError(
                 "a hook or a key function runs in the client's own event loop, which would wait "
                 "for itself: it cannot use the client"
@@ -142,6 +147,14 @@ class LoopThread:
                 )
                 self._thread.start()
             return self._portal.result().start_task_soon(function)
+
+
+def result_of(future: Future[T]) -> T:
+    """The result of a future, once it is there; Ctrl-C ends the wait."""
+    if WAKE_SECONDS is not None:
+        while not future.done():
+            wait([future], WAKE_SECONDS)
+    return future.result()
 
 
 class _Task(Generic[T]):

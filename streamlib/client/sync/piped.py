@@ -2,45 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from streamlib.client.hooks import OnEvent, call_hook
+from streamlib.client.sync.loop_thread import result_of
+from streamlib.pipeline.flow import CALL_OUTPUTS
 from streamlib.pipeline.opening import PipeOptions, merged
-from streamlib.pipeline.reading import BatchSource
+from streamlib.pipeline.reading import BatchSource, EventLists
 from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib.pipeline.sync_stream import Driver
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import ResponseEvent, RunEvent
 
 if TYPE_CHECKING:
-    from streamlib.client.stream import ResponseStream
-    from streamlib.client.sync.loop_thread import LoopThread
+    from streamlib.client.sync import SyncClient
     from streamlib.client.sync.stream import SyncStream
+
+
+class HostedSource(Protocol):
+    """The stream of a response, or a run."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        ...
+
+    async def __aenter__(self) -> AsyncIterable[RunEvent]: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+    def __aiter__(self) -> AsyncIterator[RunEvent]: ...
+
+    async def aclose(self) -> None:
+        """Closes its connection."""
+        ...
 
 
 class HostedDriver:
     """Runs a pipeline in the client's thread: one call for each batch."""
 
-    is_run = False
-
-    def __init__(self, delivery: Pipeline[Any], loop: LoopThread) -> None:
+    def __init__(self, delivery: Pipeline[Any], client: SyncClient) -> None:
         self.delivery = delivery
-        self._loop = loop
+        self.is_run: bool = delivery.is_run
+        self._client = client
+        """Kept alive: a client that is garbage-collected closes its connections."""
+        self._loop = client._connections.loop
         self._hosting: Future[None] | None = None
-        """The task that has entered the pipeline."""
+        """The task that enters the pipeline, and leaves it."""
+        self._has_begun = False
+        """Whether there may be such a task: set first, since Ctrl-C may come at any line."""
+        self._is_left = False
+        """Whether that task is to leave the pipeline, or not to enter it."""
         self._left: anyio.Event | None = None
         """Set when that task is to leave it."""
+        self._ended: anyio.Event | None = None
+        """Set when it has."""
+        self._opening: anyio.CancelScope | None = None
+        """The scope of that task, while it enters the pipeline."""
 
     def enter(self) -> None:
         """Enters the pipeline."""
         opened: Future[None] = Future()
+        self._has_begun = True
         self._hosting = self._loop.start(partial(self._host, opened))
-        opened.result()
+        result_of(opened)
 
     def fill(self) -> None:
         """Waits in the loop until there is something to read, or nothing follows."""
@@ -48,31 +85,45 @@ class HostedDriver:
 
     def leave(self) -> None:
         """Leaves the pipeline."""
-        hosting = self._hosting
-        self._hosting = None
-        if hosting is not None and self._loop.is_usable:
+        has_begun, self._has_begun = self._has_begun, False
+        if has_begun and self._loop.is_usable:
             self._loop.call(self._leave)
-            hosting.result()
+            if self._hosting is not None:
+                self._hosting.result()
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        return HostedDriver(self.delivery.extended(stages, options), self._loop)
+        return HostedDriver(self.delivery.extended(stages, options), self._client)
 
     async def _host(self, opened: Future[None]) -> None:
         """Enters and leaves the pipeline: its group of tasks belongs to one task."""
-        self._left = anyio.Event()
+        self._left, self._ended = anyio.Event(), anyio.Event()
         try:
-            async with self.delivery:
-                opened.set_result(None)
-                await self._left.wait()
+            with anyio.CancelScope() as self._opening:
+                if not self._is_left:
+                    await self._stay(opened)
         except BaseException as error:
             if opened.done():
                 raise
             opened.set_exception(error)
+        finally:
+            self._ended.set()
+
+    async def _stay(self, opened: Future[None]) -> None:
+        """Enters the pipeline, and waits until it is to be left."""
+        async with self.delivery:
+            self._opening = None
+            opened.set_result(None)
+            if self._left is not None:
+                await self._left.wait()
 
     async def _leave(self) -> None:
-        if self._left is not None:
+        self._is_left = True
+        if self._opening is not None:  # Ctrl-C came while it was entered
+            self._opening.cancel()
+        if self._left is not None and self._ended is not None:
             self._left.set()
+            await self._ended.wait()
 
 
 class LoopDriver(HostedDriver):
@@ -80,7 +131,7 @@ class LoopDriver(HostedDriver):
 
     def __init__(self, stream: SyncStream, stages: Sequence[Stage], options: PipeOptions) -> None:
         source = HookedEvents(stream._stream, stream._on_event)
-        super().__init__(Pipeline[Any](source, stages, options), stream._loop)
+        super().__init__(Pipeline[Any](source, stages, options), stream._client)
         self._stream = stream
         self._stages = stages
         self._options = options
@@ -107,10 +158,14 @@ class LoopDriver(HostedDriver):
 class HookedEvents(BatchSource):
     """The batches of a stream, shown to the hook of its client."""
 
-    def __init__(self, stream: ResponseStream, on_event: OnEvent | None) -> None:
+    def __init__(self, stream: HostedSource, on_event: OnEvent | None) -> None:
         super().__init__()
+        self.is_run: bool = getattr(stream, "is_run", False)
+        """Whether its events are those of several responses."""
         self._stream = stream
         self._on_event = on_event
+        self._lists: EventLists | None = None
+        """The batches of the stream, once it is read."""
 
     @property
     def is_new(self) -> bool:
@@ -121,18 +176,26 @@ class HookedEvents(BatchSource):
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._stream.__aexit__(kind, error, traceback)
 
     def __aiter__(self) -> HookedEvents:
-        aiter(self._stream)  # raises if it was read to its end
+        self._lists = EventLists(self._stream)  # raises if it was read to its end
         return self
 
     async def _next_batch(self) -> list[ResponseEvent]:
-        batch = await self._stream._next_batch()
+        if self._lists is None:
+            self._lists = EventLists(self._stream)
+        batch = await self._lists.batch()
         if self._on_event is not None:
             for event in batch:
-                await call_hook(self._on_event, event)
+                if type(event) not in CALL_OUTPUTS:  # of a run: no events of a response
+                    await call_hook(self._on_event, event)
         return batch
 
     async def aclose(self) -> None:

@@ -457,6 +457,9 @@ class _JsonItems(Generic[T]):
 
     def __next__(self) -> T:
         while not self._ready:
+            self._ready.extend(self._items.take())
+            if self._ready:
+                break
             if self._has_ended:
                 next(self._stream, None)  # tells the stream that it was read to its end
                 raise StopIteration

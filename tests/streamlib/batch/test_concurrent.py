@@ -12,10 +12,8 @@ import pytest
 from lab.killed_runs import kill_at_random
 from streamlib import ErrorInfo, Response
 from streamlib.batch import map_concurrent
-from streamlib.batch.concurrent import _used_up
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import MODEL, TurnLike, loopback, scripted
-from streamlib_parsers.events import Window
 
 pytestmark = pytest.mark.anyio
 
@@ -210,21 +208,6 @@ async def test_list_of_models_falls_back() -> None:
         )
     assert row.response is not None
     assert row.response.text == "yes"
-
-
-@pytest.mark.parametrize(
-    ("window", "seconds"),
-    [
-        (None, None),
-        (Window(10, 0, reset_after=3.0), 3.0),
-        (Window(10, 1, reset_after=3.0), None),
-        (Window(10, 0), None),
-        (Window(10, None, reset_after=3.0), None),
-    ],
-    ids=["none", "used up", "something left", "no reset", "unknown"],
-)
-def test_window_without_rest_makes_wait(window: Window | None, seconds: float | None) -> None:
-    assert _used_up(window) == seconds
 
 
 async def test_limit_in_the_headers_makes_all_wait() -> None:

@@ -29,7 +29,8 @@ from streamlib import (
     Text,
     assistant,
 )
-from streamlib.structured import EventItems, JsonItems, json_items
+from streamlib.structured import EventItems, JsonItems, TypedJson, json_items
+from streamlib.structured.values import typed_value
 from streamlib.testing import MODEL, loopback
 from streamlib_parsers.outputs import OUTPUT_TOOL
 
@@ -286,3 +287,63 @@ async def test_error_has_the_response_so_far(errors: Any) -> None:
                     pass
         assert caught.value.response is not None
         assert caught.value.response.status == "failed"
+
+
+# --- a list and the object that it is asked for in: as `partial` and `parsed` read it ---
+
+
+class Price(msgspec.Struct):
+    """It has a field of the wrapper's name."""
+
+    value: list[int]
+
+
+@pytest.mark.parametrize("pointer", ["", "/value"])
+@pytest.mark.parametrize("kind", [City, Model])
+@pytest.mark.parametrize(
+    "text", ['{"value": [{"name": "a"}, {"name": "b"}]}', '[{"name": "a"}, {"name": "b"}]']
+)
+def test_list_is_found_in_its_object_and_alone(pointer: str, kind: Any, text: str) -> None:
+    chance = random.Random(7)
+    for _ in range(30):
+        found = items_of(text, pointer, kind, chance)
+        assert [city.name for city in found] == ["a", "b"]
+    view: TypedJson[Any] = TypedJson(list[kind])
+    view.feed(text)
+    assert view.partial() == found == typed_value(text, list[kind])
+
+
+@pytest.mark.parametrize("pointer", ["", "/value"])
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"value": [{"name": "a"}, {"name": 1}]}', "/value/1/name"),
+        ('[{"name": "a"}, {"name": 1}]', "/1/name"),
+    ],
+)
+def test_path_of_a_wrong_element_is_that_of_parsed(pointer: str, text: str, path: str) -> None:
+    for read in (lambda: items_of(text, pointer, City), lambda: typed_value(text, list[City])):
+        with pytest.raises(InvalidOutput) as raised:
+            read()
+        assert raised.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "values"),
+    [
+        ('{"value": [0, 1]}', int, [0, 1]),
+        ('{"value": []}', City, []),
+        ('{"value": [[0], []]}', list[int], [[0], []]),
+        ('{"value": 0}', int, [0]),
+        ('{"value": [0, 1]}', Price, [Price([0, 1])]),
+        ('{"value": [0, 1]}', dict[str, Any], [{"value": [0, 1]}]),
+        ('{"value": [0, 1]}', Any, [{"value": [0, 1]}]),
+        ('{"name": "value"}', City, [City("value")]),
+        ('{"name": "a", "value": [0]}', City, [City("a")]),
+        ("{}", dict[str, Any], [{}]),
+    ],
+)
+def test_object_that_is_the_value_itself_stays(text: str, kind: Any, values: list[Any]) -> None:
+    chance = random.Random(3)
+    for _ in range(10):
+        assert items_of(text, "", kind, chance) == values

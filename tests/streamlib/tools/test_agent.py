@@ -335,14 +335,18 @@ async def test_request_is_never_repeated_unchanged() -> None:
     assert raised.value.code == "repeated_request"
 
 
-async def test_forced_choice_is_for_the_first_response() -> None:
+@pytest.mark.parametrize(
+    ("choice", "later"),
+    [("add", None), ("required", None), ("auto", "auto"), ("none", "none"), (None, None)],
+)
+async def test_forced_choice_is_for_the_first_response(choice: Any, later: Any) -> None:
     """Forced in each turn, a model calls until the turns are used up."""
-    prompt = Prompt("Add.", tool_choice="add")
-    async with scripted([[ADD], "3"]) as client:
+    prompt = Prompt("Add.", tool_choice=choice)
+    async with scripted([[ADD], [ADD], "3"]) as client:
         run = agent(client, prompt, [add], model=MODEL)
         await finish(run)
         choices = [request.prompt.tool_choice for request in client.requests]
-    assert choices == ["add", None]
+    assert choices == [choice, later, later]
 
 
 async def test_calls_see_the_context_of_the_reader() -> None:

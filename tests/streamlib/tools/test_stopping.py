@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import anyio
 import pytest
 
-from streamlib import FunctionCall, Response
+from streamlib import FunctionCall, Response, ToolSpec
 from streamlib.testing import MODEL, scripted
-from streamlib.tools import agent, run_calls
+from streamlib.tools import agent, needs_approval, run_calls
 
 
 @pytest.fixture(autouse=True)
@@ -201,3 +203,71 @@ def test_second_interrupt_begins_no_call(run: Run, obeys: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
     assert tools.begun == ["hang"]
+
+
+# --- a decision about a call that comes after the cancellation ---
+
+
+class Decisions(Tools):
+    """Lasts until it is stopped, and then allows the call, as if nothing had happened."""
+
+    async def approve(self, call: Any) -> bool:
+        """Decides too late."""
+        self.begun.append("approve")
+        self.running.set()
+        self.stop()
+        with suppress(BaseException):
+            await anyio.sleep(0.5)
+        return True
+
+
+async def approved_calls(tools: Decisions) -> object:
+    """Calls that somebody approves, by `run_calls`."""
+    items = [FunctionCall(f"call_{number}", "late", "{}") for number in range(2)]
+    response = Response(status="completed", items=tuple(items), stop_reason="tool_calls")
+    late = (ToolSpec("late"), needs_approval(partial(tools.late)))
+    return await run_calls(response, [late], limit=1, approve=tools.approve)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_call_that_is_approved_too_late_does_not_begin(loop: str) -> None:
+    tools = Decisions()
+
+    async def main() -> None:
+        with anyio.CancelScope() as scope:
+            tools.stop = scope.cancel
+            await approved_calls(tools)
+
+    anyio.run(main, backend=loop)
+    assert tools.begun == ["approve"]
+
+
+def test_approval_after_asyncios_cancellation_begins_no_call() -> None:
+    tools = Decisions()
+
+    async def main() -> None:
+        task = asyncio.create_task(endless(approved_calls(tools)))
+        tools.stop = task.cancel
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert tools.begun == ["approve"]
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_run_that_is_stopped_by_its_approver_begins_no_call(loop: str) -> None:
+    tools = Decisions()
+
+    async def main() -> None:
+        late = (ToolSpec("late"), needs_approval(partial(tools.late)))
+        calls = [FunctionCall("", "late", "{}")]
+        async with (
+            scripted([calls, calls]) as client,
+            agent(client, "Go.", [late], model=MODEL, approve=tools.approve) as run,
+        ):
+            tools.stop = run.stop
+            _ = [event async for event in run]
+
+    anyio.run(main, backend=loop)
+    assert tools.begun == ["approve"]

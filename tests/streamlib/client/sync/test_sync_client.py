@@ -28,6 +28,7 @@ from streamlib.testing import MODEL, sync_loopback, sync_replay
 from streamlib_parsers import Completed, Failed, OutputTextDelta
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.keys import UNUSUAL_KEY, printed
+from tests.support.messages_frames import block, end, start, text_deltas
 from tests.support.response_bodies import HELLO, MESSAGE, OPENED, START, text
 from tests.support.scripted_server import HANG, chunk, complete_response, head
 from tests.support.shared import ROOT
@@ -222,6 +223,23 @@ def test_typed_views_and_items_are_those_of_the_stream() -> None:
         with pytest.raises(streamlib.StreamError) as raised:
             list(items)
         assert raised.value.response is not None
+
+
+def test_items_go_on_after_a_wrong_one_in_one_delta() -> None:
+    body = '[{"name": "Paris"}, {"name": 1}, {"name": "Rome"}]'
+    frames = [start(), block(0, {"type": "text", "text": ""}, *text_deltas(body)), end()]
+    found: list[str] = []
+    with memory_client(*frames) as client, client.stream(make_request(URL)) as stream:
+        items = stream.json_items("", City)
+        while True:
+            try:
+                found.append(next(items).name)
+                assert stream.response.status == "incomplete"  # as soon as it is closed
+            except streamlib.InvalidOutput as error:
+                found.append(error.path)
+            except StopIteration:
+                break
+    assert found == ["Paris", "/1/name", "Rome"]
 
 
 # --- leaving, closing, abandoning ---
