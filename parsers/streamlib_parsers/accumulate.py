@@ -403,8 +403,14 @@ def accumulate(events: Iterable[ResponseEvent]) -> Response:
     """The response of a list of events.
 
     Raises:
+        TypeError: they are no events.
         ValueError: the events do not begin at the start of a stream.
     """
+    if not isinstance(events, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"accumulate() takes a list of events, not a {type(events).__name__}: "
+            "what a stream received so far is `stream.response`"
+        )
     accumulator = Accumulator()
     for event in events:
         accumulator.feed(event)

@@ -41,8 +41,12 @@ class HostedTool(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_de
 
     def __post_init__(self) -> None:
         if self.name not in HOSTED_NAMES:
+            from difflib import get_close_matches  # for misspelt names alone
+
             known = ", ".join(HOSTED_NAMES)
-            raise ValueError(f"a hosted tool is one of {known}, not {self.name!r}")
+            near = get_close_matches(str(self.name), HOSTED_NAMES, 1)
+            hint = f": write {near[0]!r}" if near else ""
+            raise ValueError(f"a hosted tool is one of {known}, not {self.name!r}{hint}")
         for field in _LISTS:
             values = getattr(self, field)
             # A string would be read as a list of letters.

@@ -152,6 +152,33 @@ P = ParamSpec("P")
 M = TypeVar("M", bound=Struct)
 
 
+class NamedFields(StructMeta):
+    """Names the field that was meant where a program writes one that a Struct has not.
+
+    `meant` of the class has the names of other libraries; of other names the nearest field is
+    named. msgspec's own error has only the name that was written.
+    """
+
+    if not TYPE_CHECKING:  # see `CheckedMeta`
+
+        def __call__(cls, *positional: Any, **named: Any) -> Any:  # noqa: N805  # of classes
+            """Makes a value, and names what was meant by an unknown field."""
+            for name in named:
+                if name not in cls.__struct_fields__:
+                    raise TypeError(_unknown_field(cls, name))
+            return super().__call__(*positional, **named)
+
+
+def _unknown_field(kind: type[Struct], name: str) -> str:
+    from difflib import get_close_matches  # for misspelt names alone
+
+    elsewhere: dict[str, str] = getattr(kind, "meant", {})
+    fields = kind.__struct_fields__
+    near = [elsewhere[name]] if name in elsewhere else get_close_matches(name, fields, 1)
+    meant = f"{near[0]}=…" if near else f"one of {', '.join(fields)}"
+    return f"{kind.__name__} has no option {name!r}: write {meant}"
+
+
 class CheckedMeta(StructMeta):
     """Checks each part, or prompt, that a program makes by calling its class.
 
@@ -405,5 +432,8 @@ def store_tuple(struct: Struct, field: str) -> None:
     if kind is tuple:
         return
     # A list first: decoded histories have one each, and the other question takes longest.
+    if value is None:
+        owner = type(struct).__name__
+        raise TypeError(f'{field} of a {owner} is not None: write "" where there is none')
     if kind is list or not isinstance(value, (str, Mapping)):
         force_setattr(struct, field, tuple(value))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from streamlib_parsers.hosted_tools import HostedName, HostedTool
-from streamlib_parsers.item_base import JsonObject, WireApi, store_tuple
+from streamlib_parsers.item_base import JsonObject, NamedFields, WireApi, store_tuple
 from streamlib_parsers.signatures import ShortHelp, short_help
 from streamlib_parsers.upward import upward
 
@@ -55,9 +55,13 @@ class ToolOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_d
         store_tuple(self, "allowed_callers")
 
 
+class ToolSpecMeta(ShortHelp, NamedFields):
+    """A short signature, and errors that name the field that was meant."""
+
+
 class ToolSpec(
     Struct,
-    metaclass=ShortHelp,
+    metaclass=ToolSpecMeta,
     frozen=True,
     gc=False,
     omit_defaults=True,
@@ -89,6 +93,12 @@ class ToolSpec(
         cache: caches the prompt up to this tool.
         options: further options that only some wires have.
     """
+
+    meant: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("parameters", "input_schema", "inputSchema", "json_schema"), "schema"),
+        **dict.fromkeys(("cache_control", "cachePoint"), "cache"),
+    }
+    """Name in other libraries -> the field."""
 
     name: str
     description: str | None = None

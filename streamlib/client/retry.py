@@ -5,14 +5,15 @@ The client consults it only while no event was delivered.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.item_base import NamedFields
 
 
-class RetryPolicy(Struct, frozen=True):
+class RetryPolicy(Struct, frozen=True, metaclass=NamedFields):
     """Retry policy: maximum retries, backoff in seconds, jitter fraction.
 
     Attributes:
@@ -27,12 +28,25 @@ class RetryPolicy(Struct, frozen=True):
             that was silent until its deadline would be waited for as long once more.
     """
 
+    meant: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("max_retries", "attempts", "max_attempts", "total"), "retries"),
+        **dict.fromkeys(("backoff", "initial_delay", "delay"), "base"),
+        **dict.fromkeys(("max_delay", "max_backoff", "backoff_max"), "cap"),
+    }
+    """Name in other libraries -> the field."""
+
     retries: int = 2
     base: float = 0.5
     cap: float = 8.0
     jitter: float = 0.25
     retry_after_cap: float = 120.0
     within: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                raise ValueError(f"{name} is a number, zero or more: not {value!r}")
 
     def wait(
         self,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from ssl import SSLContext
@@ -38,7 +38,7 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
-from streamlib.request.mistakes import check_kind, refuse_unknown
+from streamlib.request.mistakes import check_callable, check_kind, check_word, refuse_unknown
 from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.target import Target
 from streamlib.transport import Transport, check_library, transport_for
@@ -46,6 +46,7 @@ from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.dialects.by_model import dialects_for
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.protocol import WIRE_APIS
 from streamlib_parsers.resumable import Position
 from streamlib_parsers.stream_error import invalid_request
 
@@ -53,6 +54,14 @@ if TYPE_CHECKING:
     from streamlib.client.websocket.connection import ConnectionConfig
 
 Sent = TypeVar("Sent", Prompt, Request)
+
+WIRES_ELSEWHERE: Final = {
+    **dict.fromkeys(("chat_completions", "completions", "openai"), "chat"),
+    **dict.fromkeys(("anthropic", "claude"), "messages"),
+    **dict.fromkeys(("google", "generate_content", "vertex"), "gemini"),
+    "bedrock": "converse",
+}
+"""Name of a wire elsewhere -> the one to write."""
 
 CLIENT_NAMES: Final = ("base_url", "wire_api", *ClientOptions.__annotations__)
 """The options of a client."""
@@ -66,7 +75,7 @@ class ClientSetup:
 
     def __init__(
         self,
-        *,
+        *positional: Never,
         http: Any = None,
         api_key: ApiKey | Mapping[str, ApiKey] | None = None,
         base_url: str | None = None,
@@ -95,14 +104,22 @@ class ClientSetup:
         """Attempts of streams that were garbage-collected while open; closed by the next stream."""
         self._closed = False
         """Set by `aclose`."""
+        if positional:
+            del positional, api_key  # a traceback shows the locals of this frame
+            raise TypeError("Client takes its options by name: write Client(api_key=…)")
         self._loop_guard = LoopGuard()
         self._keys = KeyStore(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
         refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
         self._keys.check()
         _check_settings(deadlines, limits, connections, retry)
+        check_word("wire_api", wire_api, WIRE_APIS, WIRES_ELSEWHERE)
         check_errors(errors)
         check_library(http)
+        _check_lists(providers, models, dialects)
+        for name, hook in (("on_request", on_request), ("on_response", on_response)):
+            check_callable(name, hook, "a function")
+        check_callable("on_event", on_event, "a function")
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api
@@ -205,6 +222,7 @@ class ClientSetup:
         errors: ErrorMode | None,
     ) -> StreamConfig:
         """What a stream needs: its request, and the client's settings where it has none."""
+        check_dialects(dialects)
         if dialects is None:  # and not `()`, which turns them off
             dialects = dialects_for(
                 request.model,
@@ -383,7 +401,44 @@ def _check_settings(
     check_deadlines(deadlines)
     check_kind("limits", limits, Limits, "`Limits(…)`")
     check_kind("connections", connections, int, "a whole number")
+    if connections is not None and connections < 1:
+        raise ValueError(f"connections is a whole number from 1, not {connections}")
     check_retry(retry)
+
+
+def _check_lists(providers: Any, models: Any, dialects: Any) -> None:
+    """Refuses a name where a list, or a dict, of several is meant."""
+    if isinstance(providers, (str, Provider)) or not isinstance(providers, Iterable):
+        raise TypeError(f"providers is a list of `Provider(…)`, not {providers!r:.100}")
+    for provider in providers:
+        check_kind("providers", provider, Provider, "a list of `Provider(…)`")
+    check_kind("models", models, Mapping, "a dict of a model's name and its `Traits(…)`")
+    for name, traits in (models or {}).items():
+        check_kind(f"models[{name!r}]", traits, Traits, "`Traits(…)`")
+    rows = 'a list of ("part of a model\'s name", ("dialect", …))'
+    if isinstance(dialects, str) or not isinstance(dialects, Iterable):
+        raise TypeError(f"dialects is {rows}, not {dialects!r:.100}")
+    for row in dialects:
+        if not isinstance(row, (tuple, list)) or len(row) != 2:
+            raise TypeError(f"dialects is {rows}, not {row!r:.100}")
+        check_dialects(row[1])
+
+
+def check_dialects(names: Any) -> None:
+    """Refuses dialects that do not exist, before a request is sent for which they would be needed.
+
+    Raises:
+        TypeError: it is no list of names.
+        ValueError: no dialect has such a name; it has similar ones.
+    """
+    if not names:
+        return
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"dialects is a list of names, not {names!r:.100}: write [{names!r:.100}]")
+    # Imported here: most clients name no dialect, and the grammars take long to load.
+    from streamlib_parsers.dialects.definitions import resolve_dialects
+
+    resolve_dialects(tuple(names))
 
 
 def with_waits(

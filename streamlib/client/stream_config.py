@@ -16,6 +16,7 @@ from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.client.sources import BytesSource, ResponseSource
 from streamlib.client.watch import NOBODY, StreamWatch
 from streamlib.request.build import Request
+from streamlib.request.mistakes import check_word
 from streamlib.request.prompt import Prompt
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import Deadlines
@@ -33,9 +34,7 @@ def check_errors(errors: ErrorMode) -> None:
     Raises:
         ValueError: `errors` is not an `ErrorMode`.
     """
-    modes = get_args(ErrorMode)
-    if errors not in modes:
-        raise ValueError(f"errors is one of {', '.join(modes)}, not {errors!r}")
+    check_word("errors", errors, get_args(ErrorMode))
 
 
 def wall_clock() -> datetime:

@@ -113,7 +113,13 @@ _registered: dict[str, Provider] = {}
 
 
 def register(provider: Provider) -> Provider:
-    """Adds a provider, or replaces one of the same name, for this process."""
+    """Adds a provider, or replaces one of the same name, for this process.
+
+    Raises:
+        TypeError: it is no `Provider`.
+    """
+    if not isinstance(provider, Provider):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"register() takes a `Provider(…)`, not {provider!r:.100}")
     for name in (provider.name, *provider.aliases):
         _registered[name] = provider
     return provider
@@ -193,6 +199,7 @@ def find(
     Raises:
         StreamError: `invalid_request` if there is no model name or the provider is unknown.
     """
+    _check_names(model, provider_name)
     if provider_name is not None:
         return provider(provider_name, more), model
     if not model:
@@ -209,6 +216,18 @@ def find(
             if len(candidate) > len(name) and model.startswith(f"{candidate}:"):
                 name = candidate
     return provider(name, more), model[len(name) + 1 :]
+
+
+def _check_names(model: Any, provider_name: Any) -> None:
+    """Refuses a model or a provider of another kind than a text.
+
+    Raises:
+        TypeError: it has the value, and what to write.
+    """
+    if model is not None and not isinstance(model, str):
+        raise TypeError(f"model is a text, provider:model, not {model!r:.100}")
+    if provider_name is not None and not isinstance(provider_name, str):
+        raise TypeError(f"provider is its name or a `Provider(…)`, not {provider_name!r:.100}")
 
 
 VENDORS: Final = {

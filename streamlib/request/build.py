@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import Any, Final, Never, Protocol, cast
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +28,7 @@ from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged, without
 from streamlib.request.known_turns import KNOWN_TURNS
 from streamlib.request.media import report_corrected_types
-from streamlib.request.mistakes import check_tool_choice
+from streamlib.request.mistakes import check_tool_choice, refuse_unknown
 from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
@@ -87,6 +87,19 @@ class Builder(Protocol):
         ...
 
 
+BUILD_NAMES: Final = (
+    "provider",
+    "wire_api",
+    "base_url",
+    "strict",
+    "strict_origin",
+    "models",
+    "providers",
+    "account",
+)
+"""The options of `build`."""
+
+
 def build(
     prompt: Prompt | str | Sequence[ResponseItem],
     model: str,
@@ -99,6 +112,7 @@ def build(
     models: Mapping[str, Traits] | None = None,
     providers: tuple[Provider, ...] = (),
     account: str | None = None,
+    **unknown: Never,
 ) -> Request:
     """Builds the request for a model.
 
@@ -118,6 +132,7 @@ def build(
         StreamError: `invalid_request` for an unknown provider or a wire it lacks; with `strict`,
             `invalid_history` or `invalid_request` for the first change of the report.
     """
+    refuse_unknown("build", unknown, BUILD_NAMES, Prompt.__struct_fields__)
     name: str | None
     if isinstance(provider, Provider):
         providers = (*providers, provider)

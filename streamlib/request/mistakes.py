@@ -7,14 +7,26 @@ kind. Only what a program writes is checked; what a server or a client sent is t
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, get_args
 
 from msgspec import Struct
 
 from streamlib_parsers.hosted_tools import HostedTool
-from streamlib_parsers.items import Item, Message, Part, Role, ToolSpec
+from streamlib_parsers.items import (
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    Item,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolSpec,
+)
+from streamlib_parsers.protocol import WIRE_APIS
 from streamlib_parsers.stream_error import invalid_request
 
 MEANT: Final[dict[str, str]] = {
@@ -92,6 +104,36 @@ def refuse_unknown(
         raise TypeError(f"{callee} has no option {name!r}: write {meant}")
 
 
+def check_word(name: str, value: Any, words: Sequence[str], meant: Mapping[str, str] = {}) -> None:
+    """Refuses a word that is none of some; None is always taken.
+
+    Args:
+        name: the option.
+        value: what was written.
+        words: the words that it can be.
+        meant: words of other libraries -> the word to write.
+
+    Raises:
+        ValueError: it has the words, and the nearest.
+    """
+    if value is None or value in words:
+        return
+    text = str(value)
+    near = [meant[text]] if text in meant else get_close_matches(text, words, 1)
+    hint = f": write {near[0]!r}" if near else ""
+    raise ValueError(f"{name} is one of {', '.join(words)}, not {value!r:.100}{hint}")
+
+
+def check_callable(name: str, value: Any, description: str) -> None:
+    """Refuses what cannot be called; None is always taken.
+
+    Raises:
+        TypeError: it has the name, and what to write.
+    """
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} is {description}, not {value!r:.100}")
+
+
 def check_kind(
     name: str, value: Any, kind: type[Any] | tuple[type[Any], ...], description: str
 ) -> None:
@@ -127,6 +169,8 @@ FIELDS: Final[dict[str, tuple[type[Any] | tuple[type[Any], ...], str]]] = {
     "seed": (int, "a whole number"),
     "n": (int, "a whole number"),
     "logprobs": (int, "a whole number"),
+    "thinking_mismatch": (str, 'a text: "error" or "drop_block"'),
+    "extra_wire": (str, "the name of a wire"),
 }
 """Field of a prompt -> what it is made of, and in words."""
 
@@ -141,7 +185,26 @@ LEAST: Final = {
 """Field of a prompt -> the least number that any provider takes. Below zero: Ollama's words for no
 limit (-1) and a full context (-2), vLLM's for all tokens."""
 
+MOST: Final = {"top_p": 1}
+"""Field of a prompt -> the greatest number that means something: a share."""
+
+FLOATS: Final = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+
+WORDS: Final[dict[str, Sequence[str]]] = {
+    "verbosity": ("low", "medium", "high"),
+    "thinking_mismatch": ("error", "drop_block"),
+    "extra_wire": WIRE_APIS,
+}
+"""Field of a prompt -> the words that it can be."""
+
 ROLES: Final = frozenset(get_args(Role))
+
+ROLES_ELSEWHERE: Final = {
+    **dict.fromkeys(("ai", "model", "bot"), "'assistant'"),
+    "human": "'user'",
+    **dict.fromkeys(("tool", "function"), "`call.output(…)`"),
+}
+"""Role of another library -> what to write."""
 
 
 def check_fields(prompt: Struct) -> None:
@@ -157,8 +220,16 @@ def check_fields(prompt: Struct) -> None:
             check_kind(name, value, kind, description)
     for name, least in LEAST.items():
         number: Any = getattr(prompt, name)
-        if number is not None and (number < least or not math.isfinite(number)):
-            raise ValueError(f"{name} is a number from {max(least, 0)}, not {number!r}")
+        most = MOST.get(name, math.inf)
+        if number is not None and not least <= number <= most:
+            limit = f" to {most}" if name in MOST else ""
+            raise ValueError(f"{name} is a number from {max(least, 0)}{limit}, not {number!r}")
+    for name in FLOATS:
+        number = getattr(prompt, name)
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{name} is a finite number, from 0, not {number!r}")
+    for name, words in WORDS.items():
+        check_word(name, getattr(prompt, name), words)
     metadata: Mapping[Any, Any] = getattr(prompt, "metadata", None) or {}
     for key, text in metadata.items():
         if not isinstance(key, str) or not isinstance(text, str):
@@ -194,6 +265,7 @@ def check_tools(tools: Iterable[ToolSpec]) -> None:
     for tool in tools:
         if tool.native is not None or tool.provider_run is not None:
             continue
+        _check_tool(tool)
         # A free-form tool has calls of a kind of their own.
         name = (tool.name, tool.format is None)
         if name in names:
@@ -204,23 +276,57 @@ def check_tools(tools: Iterable[ToolSpec]) -> None:
         names.add(name)
 
 
+def _check_tool(tool: ToolSpec) -> None:
+    """Refuses a tool whose fields are of the wrong kind.
+
+    Raises:
+        TypeError: it has the field, and what to write.
+    """
+    name: Any = tool.name
+    if not isinstance(name, str) or not name:
+        raise TypeError(
+            f"ToolSpec.name is a text, not {name!r:.100}: a function becomes a tool with "
+            "`ToolSpec.of(function)`"
+        )
+    description: Any = tool.description
+    if isinstance(description, Mapping):
+        raise TypeError(
+            f"ToolSpec.description is a text, not {description!r:.100}: "
+            "write the schema as ToolSpec(name, schema={…})"
+        )
+    check_kind("ToolSpec.description", description, str, "a text")
+    check_kind("ToolSpec.strict", tool.strict, bool, "True or False")
+    schema: Any = tool.schema
+    # True is a JSON Schema; the wires that do not take it say so.
+    if schema is not None and not isinstance(schema, (Mapping, bool)):
+        meant = "`json.loads(…)` of it" if isinstance(schema, str) else "`ToolSpec.of(function)`"
+        raise TypeError(f"ToolSpec.schema is a dict, not {schema!r:.100}: write {meant}")
+
+
+TOOL_CHOICES: Final = ("auto", "required", "none")
+TOOL_CHOICES_ELSEWHERE: Final = {"any": "required", "force": "required", "off": "none"}
+"""Word of another wire -> the word to write."""
+
+
 def check_tool_choice(choice: str | None, tools: Iterable[ToolSpec]) -> None:
     """Refuses the name of a tool that is not offered.
 
     Raises:
         StreamError: `invalid_request`; it has the names that are.
     """
-    if choice in (None, "auto", "required", "none"):
+    if choice is None or choice in TOOL_CHOICES:
         return
-    names: list[str] = ["auto", "required", "none"]
+    names: list[str] = [*TOOL_CHOICES]
     for tool in tools:
         if tool.native is not None:
             return  # some are called by the name of their type
         names += [tool.name, *[member.name for member in tool.tools]]
     if choice not in names:
+        near = [TOOL_CHOICES_ELSEWHERE.get(choice), *get_close_matches(choice, names, 1)]
+        meant = next((f"{name!r}, or " for name in near if name), "")
         raise invalid_request(
             f"tool_choice is {choice!r}, which is no tool of this request: "
-            f"write one of {', '.join(map(repr, names))}",
+            f"write {meant}one of {', '.join(map(repr, names))}",
             "tool_choice",
         )
 
@@ -235,25 +341,67 @@ def check_items(items: Iterable[Any]) -> None:
     for index, item in enumerate(items):
         if not isinstance(item, Item):
             raise TypeError(f"input[{index}] is a {type(item).__name__}; {_item_meant(item)}")
-        # A message that was received may hold what this version does not know.
-        if type(item) is not Message or item.origin is not None or item.response_id is not None:
+        # An item that was received may hold what this version does not know.
+        if item.origin is not None or item.response_id is not None:
             continue
-        if item.role not in ROLES:
-            near = get_close_matches(str(item.role), ROLES, 1) or sorted(ROLES)
-            raise ValueError(
-                f"input[{index}] has the role {item.role!r}: write {' or '.join(map(repr, near))}"
-            )
-        for part in item.content:
-            if not isinstance(part, Part):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(
-                    f"input[{index}] has a {type(part).__name__} in its content: "
-                    "write `user(…)` with texts and parts (Image, Document, Audio)"
-                )
+        if type(item) is Message:
+            _check_message(item, index)
+        elif type(item) in (FunctionCall, CustomToolCall):
+            _check_call(item, index)
+        elif type(item) in (FunctionCallOutput, CustomToolCallOutput):
+            _check_output(item, index)
+
+
+def _check_message(message: Message, index: int) -> None:
+    role: Any = message.role
+    if role not in ROLES:
+        if role in ROLES_ELSEWHERE:
+            meant = ROLES_ELSEWHERE[role]
+        else:
+            near = get_close_matches(str(role), ROLES, 1) or sorted(ROLES)
+            meant = " or ".join(map(repr, near))
+        raise ValueError(f"input[{index}] has the role {role!r}: write {meant}")
+    for part in message.content:
+        _check_part(part, index, "write `user(…)` with texts and parts (Image, Document, Audio)")
+
+
+def _check_part(part: Any, index: int, meant: str) -> None:
+    if not isinstance(part, Part):
+        raise TypeError(f"input[{index}] has a {type(part).__name__} in its content: {meant}")
+    text: Any = getattr(part, "text", "")
+    if isinstance(part, Text) and not isinstance(text, str):
+        raise TypeError(f"input[{index}] has Text({text!r:.100}): the text of a Text is a str")
+
+
+def _check_call(call: Any, index: int) -> None:
+    field = "arguments" if isinstance(call, FunctionCall) else "input"
+    for name in ("call_id", "name", field):
+        value = getattr(call, name)
+        if isinstance(value, str):
+            continue
+        hint = ": write `json.dumps(…)`" if isinstance(value, Mapping) else ""
+        raise TypeError(f"input[{index}].{name} is a text, not {value!r:.100}{hint}")
+
+
+def _check_output(output: Any, index: int) -> None:
+    meant = "write `call.output(…)`, which takes any value"
+    if not isinstance(output.call_id, str):
+        raise TypeError(f"input[{index}].call_id is a text, not {output.call_id!r:.100}: {meant}")
+    if isinstance(output.output, Mapping):
+        raise TypeError(f"input[{index}].output is a text, not {output.output!r:.100}: {meant}")
+    if not isinstance(output.output, str):
+        for part in output.output:
+            _check_part(part, index, meant)
 
 
 def _item_meant(value: Any) -> str:
     if isinstance(value, (str, Part)):
         return "write `user(…)`"
+    if isinstance(value, Mapping):
+        return (
+            "made by `streamlib.user(…)` and its like, `parse_request`, or, of the messages of "
+            "another library, `streamlib.history.load_transcript`"
+        )
     if hasattr(value, "items") and hasattr(value, "usage"):
         return "write `*response.items`"
     return "made by `streamlib.user(…)` and its like, or `parse_request`"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -14,17 +14,21 @@ from streamlib.request.headers import checked_headers
 from streamlib.request.mistakes import (
     check_fields,
     check_items,
+    check_kind,
     check_tools,
+    check_word,
     refuse_unknown,
     tool_of,
 )
-from streamlib_parsers.item_base import CheckedMeta, restored
+from streamlib_parsers.item_base import CheckedMeta, NamedFields, restored
 from streamlib_parsers.items import CacheMark, JsonObject, ResponseItem, ToolSpec, WireApi, user
 from streamlib_parsers.response import Response
 from streamlib_parsers.signatures import ShortHelp
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORTS_ELSEWHERE: Final = {"none": "off", "disabled": "off", "mid": "medium", "maximum": "max"}
+"""Level of a wire or another library -> the one to write."""
 
 Structured: TypeAlias = Literal["native", "tool", "json_mode"]
 STRUCTURED: tuple[Structured, ...] = ("native", "tool", "json_mode")
@@ -42,7 +46,14 @@ else:
     ToolSource = ToolSpec
 
 
-class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+class ReasoningOptions(
+    Struct,
+    metaclass=NamedFields,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """How much the model may think, in full.
 
     Attributes:
@@ -56,6 +67,13 @@ class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_o
             between_tools).
     """
 
+    meant: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("level", "reasoning_effort", "thinking_level"), "effort"),
+        **dict.fromkeys(("budget_tokens", "thinking_budget", "max_tokens"), "budget"),
+        "include_thoughts": "summary",
+    }
+    """Name in other libraries -> the field."""
+
     effort: Effort | None = None
     budget: int | None = None
     summary: str | None = None
@@ -64,7 +82,14 @@ class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_o
     off_form: str | None = None
 
 
-class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+class CacheOptions(
+    Struct,
+    metaclass=NamedFields,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """Prompt caching.
 
     Without breakpoints, `instructions` and `automatic` the provider or the builder chooses where.
@@ -83,6 +108,13 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
         prewarm: True fills the cache without generating anything (responses from gpt-5.6 on).
     """
 
+    meant: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("time", "lifetime", "type", "duration", "expires"), "ttl"),
+        **dict.fromkeys(("items", "indexes", "messages"), "breakpoints"),
+        "system": "instructions",
+    }
+    """Name in other libraries -> the field."""
+
     ttl: str | None = None
     breakpoints: Sequence[int] = ()
     lifetimes: dict[int, str | None] = {}
@@ -92,13 +124,18 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
     prewarm: bool | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.compare, Response):
-            force_setattr(self, "compare", self.compare.response_id or "")
-            return
-        is_id = isinstance(self.compare, str | None)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not is_id:
-            raise TypeError(f"compare is a Response or its id, not {self.compare!r:.60}")
-        force_setattr(self, "breakpoints", tuple(self.breakpoints))
+        compare: Any = self.compare
+        if isinstance(compare, Response):
+            force_setattr(self, "compare", compare.response_id or "")
+        elif not isinstance(compare, (str, type(None))):
+            raise TypeError(f"compare is a Response or its id, not {compare!r:.60}")
+        indexes: Any = self.breakpoints
+        if not isinstance(indexes, Iterable):
+            raise TypeError(
+                f"breakpoints is a list of the indexes of items, not {indexes!r}: "
+                f"write [{indexes!r}]"
+            )
+        force_setattr(self, "breakpoints", tuple(indexes))
 
     @property
     def chooses_itself(self) -> bool:
@@ -279,11 +316,9 @@ class Prompt(
     version: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
-            raise ValueError(f"reasoning is one of {', '.join(EFFORTS)}, not {self.reasoning!r}")
-        if self.structured is not None and self.structured not in STRUCTURED:
-            names = ", ".join(STRUCTURED)
-            raise ValueError(f"structured is one of {names}, not {self.structured!r}")
+        if isinstance(self.reasoning, str):
+            check_word("reasoning", self.reasoning, EFFORTS, EFFORTS_ELSEWHERE)
+        check_word("structured", self.structured, STRUCTURED)
         if self.output_schema is not None and not isinstance(self.output_schema, dict):
             force_setattr(self, "output_schema", _schema_of(self.output_schema))
         _check_numbers(self)
@@ -291,11 +326,14 @@ class Prompt(
             force_setattr(self, "headers", checked_headers(self.headers))
         if isinstance(self.input, (Struct, bytes, dict, int, type(None))):
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
+        if isinstance(self.input, (set, frozenset)):
+            raise TypeError("input is a list of items, not a set: a set has no order")
         force_setattr(self, "stop", _stop_sequences(self.stop))
         if not isinstance(self.input, (str, tuple)):
             force_setattr(self, "input", frozen_items(self.input))
         if self.tools:
-            if isinstance(self.tools, (str, Struct)) or callable(self.tools):
+            is_list = isinstance(self.tools, Iterable) and not isinstance(self.tools, Mapping)
+            if not is_list or isinstance(self.tools, (str, Struct)) or callable(self.tools):
                 raise TypeError(f"tools is a list of tools, not {self.tools!r:.100}")
             tools = [tool_of(tool, index) for index, tool in enumerate(self.tools)]
             force_setattr(self, "tools", tuple(tools))
@@ -308,6 +346,8 @@ class Prompt(
     def _check(self) -> None:
         """Raises where a program made a prompt that cannot be meant."""
         check_fields(self)
+        _check_reasoning(self.reasoning)
+        _check_cache(self.cache)
         check_tools(self.tools)
         if not isinstance(self.input, str):
             check_items(self.input)
@@ -369,11 +409,50 @@ def _stop_sequences(stop: Any) -> tuple[str, ...]:
         if not stop:
             raise ValueError("stop is a text that ends the output: leave it out instead of ''")
         return (stop,)
+    if not isinstance(stop, Iterable):
+        raise TypeError(f"stop is a text or a list of texts, not {stop!r}")
     texts = tuple(stop)
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"stop is a text or a list of texts, not {stop!r}")
     return texts
+
+
+def _check_reasoning(reasoning: Any) -> None:
+    """Checks what a program wrote; what a client sent is taken as it is."""
+    if isinstance(reasoning, ReasoningOptions):
+        check_word("effort", reasoning.effort, EFFORTS, EFFORTS_ELSEWHERE)
+        check_kind("budget", reasoning.budget, int, "a whole number of tokens")
+        check_kind("summary", reasoning.summary, str, 'a text: "auto", "concise", "detailed"')
+        check_kind("display", reasoning.display, str, 'a text: "summarized", "omitted"')
+        _check_budget("budget", reasoning.budget)
+    elif isinstance(reasoning, bool) or not isinstance(reasoning, (str, int, type(None))):
+        raise TypeError(
+            f"reasoning is a level, tokens or `ReasoningOptions(…)`, not {reasoning!r:.100}: "
+            f"write one of {', '.join(EFFORTS)}"
+        )
+    elif isinstance(reasoning, int):
+        _check_budget("reasoning", reasoning)
+
+
+def _check_budget(name: str, budget: int | None) -> None:
+    if budget is not None and budget < -1:
+        raise ValueError(f"{name} is tokens from 0, or -1 (the model decides), not {budget}")
+
+
+def _check_cache(cache: Any) -> None:
+    """Checks what a program wrote: it is "auto" or `CacheOptions`."""
+    if cache is None or cache == "auto":
+        return
+    if not isinstance(cache, CacheOptions):
+        if isinstance(cache, str):
+            raise ValueError(f'cache is "auto", not {cache!r}: write CacheOptions(ttl={cache!r})')
+        raise TypeError(f'cache is "auto" or `CacheOptions(…)`, not {cache!r:.100}')
+    check_kind("ttl", cache.ttl, str, 'a text, as the wire writes it: "5m", "1h"')
+    check_kind("instructions", cache.instructions, CacheMark, "`CacheMark()`")
+    check_kind("automatic", cache.automatic, CacheMark, "`CacheMark()`")
+    for index in cache.breakpoints:
+        check_kind("breakpoints", index, int, "a list of the indexes of items")
 
 
 def _check_numbers(prompt: Prompt) -> None:

@@ -113,8 +113,14 @@ async def run_calls(
 
     Raises:
         ValueError: the limit is less than 1, or two tools have the same name.
-        TypeError: an element of `tools` is not a tool, or a function has no name.
+        TypeError: it is no response, an element of `tools` is not a tool, or a function has no
+            name.
     """
+    if not isinstance(response, Response):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"run_calls() takes a Response, not a {type(response).__name__}: "
+            "`await client.respond(…)`, or `stream.response`"
+        )
     toolbox = Toolbox(
         tools,
         limit=limit,

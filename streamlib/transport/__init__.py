@@ -58,16 +58,20 @@ PROXIES: Final = ("http", "https")
 
 
 def check_library(http: Any) -> None:
-    """Checks the name of a library, without importing the library. Anything else passes.
+    """Checks what a client is given as `http`, without importing a library.
 
     Args:
         http: as in `transport_for`.
 
     Raises:
+        TypeError: no requests can be sent with it.
         ValueError: it is a text, and not the name of a library.
         ModuleNotFoundError: the named library is not installed.
     """
+    if http is None:
+        return
     if not isinstance(http, str):
+        _check_http_client(http)
         return
     if http not in LIBRARIES:
         names = ", ".join([f'"{name}"' for name in LIBRARIES])
@@ -111,13 +115,26 @@ def transport_for(http: Any = None, connections: int | None = None) -> Transport
         from streamlib.transport.aiohttp import AiohttpTransport
 
         return AiohttpTransport(http, connections)
-    if not (hasattr(http, "send") and hasattr(http, "aclose")):
-        raise TypeError(
-            "http= takes the name of a library, an httpx.AsyncClient, an httpx2.AsyncClient, an "
-            f"aiohttp.ClientSession or a Transport, not {type(http).__name__}"
-        )
     transport: Transport = http
     return transport
+
+
+def _check_http_client(http: Any) -> None:
+    """Refuses a class, and a client without methods to await, such as `httpx.Client`.
+
+    Raises:
+        TypeError: it says what is taken.
+    """
+    is_client = hasattr(http, "build_request") or hasattr(http, "ws_connect")
+    is_sync = is_client and hasattr(http, "__enter__") and not hasattr(http, "__aenter__")
+    is_transport = hasattr(http, "send") and hasattr(http, "aclose")
+    if not isinstance(http, type) and (is_client or is_transport) and not is_sync:
+        return
+    given = f"the class {http.__name__}" if isinstance(http, type) else type(http).__name__
+    raise TypeError(
+        "http= takes the name of a library, an httpx.AsyncClient, an httpx2.AsyncClient, an "
+        f"aiohttp.ClientSession or a Transport, not {given}"
+    )
 
 
 def _takes_aiohttp() -> bool:

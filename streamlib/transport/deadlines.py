@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.item_base import NamedFields
 
 Phase: TypeAlias = Literal[
     "queue", "connect", "first_byte", "headers", "first_event", "idle", "drain", "total"
@@ -17,7 +18,7 @@ Phase: TypeAlias = Literal[
 FOREVER: Final = math.inf
 
 
-class Deadlines(Struct, frozen=True):
+class Deadlines(Struct, frozen=True, metaclass=NamedFields):
     """Deadlines in seconds; None means no limit.
 
     The defaults are what the providers' own SDKs wait: models may reason for minutes.
@@ -32,6 +33,13 @@ class Deadlines(Struct, frozen=True):
         tail: after a complete response whose wire may go on (chat, gemini, converse). No error.
         drain: after the end, so that the connection can be reused. No error.
     """
+
+    meant: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("timeout", "request", "seconds"), "total"),
+        **dict.fromkeys(("read", "read_timeout", "sock_read"), "idle"),
+        **dict.fromkeys(("connect_timeout", "sock_connect"), "connect"),
+    }
+    """Name in other libraries -> the field."""
 
     connect: float | None = 15.0
     headers: float | None = 900.0

@@ -164,7 +164,17 @@ def _keep_alive(wire_api: str) -> bytes:
 
 
 def encode_all(wire_api: str, events: Iterable[RunEvent], **options: Any) -> bytes:
-    """The complete stream of the events; arguments as in `encoder`."""
+    """The complete stream of the events; arguments as in `encoder`.
+
+    Raises:
+        TypeError: they are no list of events.
+        ValueError: there is no encoder of this name.
+    """
+    if not isinstance(events, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"encode_all() takes a list of events, not a {type(events).__name__}: "
+            "`encode_body` takes a Response"
+        )
     # With `run=True` among the options, outputs may be between the events.
     encode = cast("RunEncoder", encoder(wire_api, **options))
     frames = [encode.feed(event) for event in events]
@@ -204,8 +214,14 @@ def encode_body(
         message_id: the id of the page's message, for UI protocols; random if not given.
 
     Raises:
+        TypeError: it is no response.
         ValueError: there is no encoder of this name.
     """
+    if not isinstance(response, Response):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"encode_body() takes a Response, not a {type(response).__name__}: "
+            "`accumulate(events)` makes one of events"
+        )
     if response.status == "incomplete" and response.stop_reason is None:
         error = response.error or UNFINISHED
         response = msgspec.structs.replace(response, status="failed", error=error)

@@ -33,6 +33,7 @@ from streamlib.client.sync.stream import LockedStream, SyncStream
 from streamlib.client.watch import Watcher
 from streamlib.providers import Provider
 from streamlib.request.build import Request
+from streamlib.request.mistakes import check_callable
 from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens
 from streamlib.transport.deadlines import Deadlines
@@ -122,6 +123,7 @@ class SyncClient:
             self._client = Client(**options)  # pyright: ignore[reportArgumentType]
         finally:
             options.pop("api_key", None)  # a traceback shows the locals of this frame
+        check_callable("on_event", self._on_event, "a function")
         self._client._make_stream = LockedStream
         self._connections = _Connections(self._client)
         _open.add(self._connections)

@@ -23,6 +23,7 @@ from streamlib import (
     parser,
     user,
 )
+from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import CustomToolCall, WireApi
 from tests.support.cases import each_case
 from tests.support.timing import cpu_seconds
@@ -415,8 +416,10 @@ def test_schema_of_another_type_names_its_tool(
     tool, path = ToolSpec("f", schema=schema), "/tools/0/schema"
     if in_namespace:
         tool, path = ToolSpec("ns", tools=[tool]), "/tools/0/tools/0/schema"
+    # As a client sent it: a program's own is refused where it is written.
+    prompt = unchecked(Prompt)("hi", tools=[tool])
     with pytest.raises(StreamError, match=path) as caught:
-        built(target, model, [tool])
+        build(prompt, model, wire_api=target, base_url="https://x.test/v1")
     assert caught.value.kind == "invalid_request"
 
 

@@ -15,17 +15,25 @@ import pytest
 
 import streamlib
 from streamlib import (
+    CacheOptions,
     Client,
+    Deadlines,
     FunctionCall,
+    FunctionCallOutput,
     History,
     Image,
     Message,
     Prompt,
+    ReasoningOptions,
     Response,
     RetryPolicy,
     SyncClient,
     Text,
     ToolSpec,
+    accumulate,
+    encode_all,
+    encode_body,
+    register,
     user,
 )
 from streamlib.tools import agent
@@ -38,6 +46,11 @@ from tests.support.cases import each_case
 MODEL: Final = "openai:gpt-5"
 UNTYPED: Final[Any] = Message
 """The class, for values that its types forbid."""
+
+
+def untyped(value: Any) -> Any:
+    """A value, for a field that its types forbid."""
+    return value
 
 
 def look(place: str) -> str:
@@ -57,6 +70,11 @@ class Mistake(NamedTuple):
 def prompt(meant: str, error: Any = TypeError, **fields: Any) -> Mistake:
     """A wrong name or value of a prompt."""
     return Mistake(lambda: Prompt(**{"input": "hi", **fields}), error, next(iter(fields)), meant)
+
+
+def prompt_with(written: str, meant: str, error: Any = TypeError, **fields: Any) -> Mistake:
+    """A wrong name or value inside a field of a prompt."""
+    return Mistake(lambda: Prompt(**{"input": "hi", **fields}), error, written, meant)
 
 
 def client(kind: Any, meant: str, error: Any = TypeError, **options: Any) -> Mistake:
@@ -177,6 +195,76 @@ MISTAKES: Final[dict[str, Mistake]] = {
     "a tool in a wire's fields": prompt("ToolSpec", tools=[{"type": "function"}]),
     "one tool without a list": prompt("a list of tools", tools=look),
     "two tools of one name": prompt("look", ValueError, tools=[look, ToolSpec("look")]),
+    # words with letters in the wrong place, and those of other libraries
+    "reasoning misspelt": prompt("'high'", ValueError, reasoning="hgih"),
+    "reasoning of OpenAI": prompt("'off'", ValueError, reasoning="none"),
+    "verbosity misspelt": prompt("'high'", ValueError, verbosity="hgih"),
+    "thinking_mismatch cut": prompt("drop_block", ValueError, thinking_mismatch="drop"),
+    "extra_wire misspelt": prompt("'chat'", ValueError, extra_wire="chta"),
+    "structured misspelt": prompt("'tool'", ValueError, structured="tools"),
+    "a lifetime as cache": prompt("CacheOptions(ttl='1h')", ValueError, cache="1h"),
+    "cache switched on": prompt('"auto"', cache=True),
+    "cache of Anthropic": prompt("CacheOptions", cache={"type": "ephemeral"}),
+    "cache for seconds": prompt_with("ttl", "1h", cache=CacheOptions(untyped(3600))),
+    "cache marked by True": prompt_with(
+        "instructions", "CacheMark()", cache=CacheOptions(instructions=untyped(True))
+    ),
+    "reasoning switched on": prompt("medium", reasoning=True),
+    "reasoning in an object": prompt("ReasoningOptions", reasoning={"effort": "high"}),
+    "reasoning of half": prompt("medium", reasoning=0.5),
+    "budget below zero": prompt("from 0", ValueError, reasoning=-5),
+    "effort misspelt": prompt_with(
+        "hihg", "'high'", ValueError, reasoning=ReasoningOptions(untyped("hihg"))
+    ),
+    "budget in a text": prompt_with(
+        "budget", "a whole number", reasoning=ReasoningOptions(budget=untyped("9"))
+    ),
+    "share in percent": prompt("from 0 to 1", ValueError, top_p=90),
+    "penalty without a value": prompt("finite", ValueError, presence_penalty=float("nan")),
+    "stop of a number": prompt("a text or a list of texts", stop=5),
+    "stop of None": prompt("a text or a list of texts", stop=None),
+    "tools of a number": prompt("a list of tools", tools=5),
+    "tools by name": prompt("a list of tools", tools={"look": look}),
+    "a set as the input": prompt("a set has no order", input={user("hi")}),
+    "schema of a tool as text": prompt_with(
+        '"type"', "json.loads", tools=[ToolSpec("f", schema=untyped('{"type": "object"}'))]
+    ),
+    "schema of a tool as a class": prompt_with(
+        "dict", "ToolSpec.of", tools=[ToolSpec("f", schema=untyped(dict))]
+    ),
+    "schema in the description": prompt_with(
+        "description", "schema={…}", tools=[ToolSpec("f", untyped({"type": "object"}))]
+    ),
+    "a function as a tool's name": prompt_with(
+        "look", "ToolSpec.of", tools=[ToolSpec(untyped(look))]
+    ),
+    "a tool without a name": prompt_with("''", "a text", tools=[ToolSpec("")]),
+    "strict in a text": prompt_with(
+        "'yes'", "True or False", tools=[ToolSpec("f", strict=untyped("yes"))]
+    ),
+    "an option of another library": Mistake(
+        any_call(ToolSpec, "f", parameters={}), TypeError, "parameters", "schema=…"
+    ),
+    "an option of the budget": Mistake(
+        any_call(ReasoningOptions, budget_tokens=9), TypeError, "budget_tokens", "budget=…"
+    ),
+    "an option of the cache": Mistake(
+        any_call(CacheOptions, type="ephemeral"), TypeError, "type", "ttl=…"
+    ),
+    "an option of retries": Mistake(
+        any_call(RetryPolicy, max_retries=3), TypeError, "max_retries", "retries=…"
+    ),
+    "an option of deadlines": Mistake(
+        any_call(Deadlines, timeout=3), TypeError, "timeout", "total=…"
+    ),
+    "an option with letters swapped": Mistake(
+        any_call(Deadlines, conenct=3), TypeError, "conenct", "connect=…"
+    ),
+    "retries in a text": Mistake(any_call(RetryPolicy, "3"), ValueError, "'3'", "a number"),
+    "fewer retries than none": Mistake(any_call(RetryPolicy, -1), ValueError, "-1", "zero or more"),
+    "a hosted tool misspelt": Mistake(
+        any_call(ToolSpec.hosted, "web_serach"), ValueError, "web_serach", "'web_search'"
+    ),
     "a dict in the input": prompt("user(…)", input=[{"role": "user", "content": "hi"}]),
     "a text in the input": prompt("user(…)", input=["hi"]),
     "a part in the input": prompt("user(…)", input=[Text("hi")]),
@@ -199,11 +287,58 @@ MISTAKES: Final[dict[str, Mistake]] = {
     ),
     "user of a number": Mistake(any_call(user, 5), TypeError, "5", "Image"),
     "user of a list": Mistake(any_call(user, ["a"]), TypeError, "['a']", "user("),
+    "no content": Mistake(any_call(Message, "user", None), TypeError, "None", '""'),
+    "role of LangChain": Mistake(
+        any_call(lambda: Prompt([UNTYPED("human", (Text("a"),))])), ValueError, "human", "'user'"
+    ),
+    "role of an output": Mistake(
+        any_call(lambda: Prompt([UNTYPED("tool", (Text("a"),))])),
+        ValueError,
+        "tool",
+        "call.output(…)",
+    ),
+    "a number as a text": Mistake(
+        any_call(lambda: Prompt([user(Text(untyped(5)))])), TypeError, "Text(5)", "a str"
+    ),
+    "messages of another library": prompt(
+        "streamlib.history.load_transcript", input=[{"role": "user", "content": "hi"}]
+    ),
+    "arguments in a dict": Mistake(
+        any_call(lambda: Prompt([FunctionCall("c", "f", untyped({"a": 1}))])),
+        TypeError,
+        "arguments",
+        "json.dumps(…)",
+    ),
+    "output in a dict": Mistake(
+        any_call(lambda: Prompt([FunctionCallOutput("c", untyped({"a": 1}))])),
+        TypeError,
+        "output",
+        "call.output(…)",
+    ),
+    "output without a call": Mistake(
+        any_call(lambda: Prompt([FunctionCallOutput(untyped(None), "x")])),
+        TypeError,
+        "call_id",
+        "call.output(…)",
+    ),
+    "a stream accumulated": Mistake(
+        any_call(lambda: accumulate(untyped(Client(api_key="k").stream("hi", MODEL)))),
+        TypeError,
+        "ResponseStream",
+        "stream.response",
+    ),
+    "events as a body": Mistake(
+        any_call(encode_body, "chat", []), TypeError, "list", "accumulate(events)"
+    ),
+    "a response as events": Mistake(
+        any_call(encode_all, "chat", Response()), TypeError, "Response", "encode_body"
+    ),
+    "a name registered": Mistake(any_call(register, "openai"), TypeError, "openai", "Provider(…)"),
     "a text added": Mistake(any_call(History().add, "hi"), TypeError, "hi", "history.user(…)"),
     "output that is no JSON": Mistake(any_call(CALL.output, look), TypeError, "function", "JSON"),
     # clients
     **{
-        f"{kind.__name__}({name}, wrong)": client(kind, meant, error, **{name: value})
+        f"{kind.__name__}({name}={value!r:.30})": client(kind, meant, error, **{name: value})
         for kind in (Client, SyncClient)
         for name, value, error, meant in (
             ("retry", 3, TypeError, "RetryPolicy"),
@@ -216,8 +351,49 @@ MISTAKES: Final[dict[str, Mistake]] = {
             ("base_url", "ftp://x/v1", StreamError, "https://"),
             ("base_url", "x.example/v1", StreamError, "https://"),
             ("errors", "events", ValueError, "event"),
+            ("errors", "rasie", ValueError, "'raise'"),
+            ("wire_api", "chta", ValueError, "'chat'"),
+            ("wire_api", "chat_completions", ValueError, "'chat'"),
+            ("http", "requests", ValueError, "httpx"),
+            ("http", 5, TypeError, "Transport"),
+            ("http", httpx.AsyncClient, TypeError, "httpx.AsyncClient"),
+            ("http", httpx.Client(), TypeError, "httpx.AsyncClient"),
+            ("connections", 0, ValueError, "from 1"),
+            ("providers", "openai", TypeError, "Provider(…)"),
+            ("providers", ["openai"], TypeError, "Provider(…)"),
+            ("models", ["a"], TypeError, "Traits(…)"),
+            ("models", {"a": {"x": 1}}, TypeError, "Traits(…)"),
+            ("dialects", "think", TypeError, "a list"),
+            ("on_event", 5, TypeError, "a function"),
         )
     },
+    "a key by its place": Mistake(
+        any_call(Client, "sk-1"), TypeError, "Client", "Client(api_key=…)"
+    ),
+    "a dialect of models misspelt": Mistake(
+        any_call(Client, dialects=[("qwen", ("thnk",))]), ValueError, "thnk", "think"
+    ),
+    "a dialect misspelt": Mistake(
+        any_call(lambda: Client(api_key="k").stream("hi", MODEL, dialects=["thnk"])),
+        ValueError,
+        "thnk",
+        "think",
+    ),
+    "a dialect without a list": Mistake(
+        any_call(lambda: Client(api_key="k").stream("hi", MODEL, dialects="think")),
+        TypeError,
+        "think",
+        "['think']",
+    ),
+    "a model as a number": Mistake(
+        any_call(streamlib.build, "hi", 5), TypeError, "5", "provider:model"
+    ),
+    "a setting of the prompt": Mistake(
+        any_call(streamlib.build, "hi", MODEL, temperature=1),
+        TypeError,
+        "temperature",
+        "Prompt(temperature=…)",
+    ),
     "a key as bytes": Mistake(
         any_call(Client, api_key=b"sk"), StreamError, "bytes", "api_key=key.decode()"
     ),
@@ -239,6 +415,8 @@ MISTAKES: Final[dict[str, Mistake]] = {
     **built("query", "base_url", base_url="https://x?y=1"),
     **built("fragment", "'#'", base_url="https://x#y"),
     **built("https://", "URL must begin", base_url="ftp://x"),
+    **built("'required'", "requierd", prompt=Prompt("hi", tools=[look], tool_choice="requierd")),
+    **built("'required'", "any", prompt=Prompt("hi", tools=[look], tool_choice="any")),
     **built("'look'", "nope", prompt=Prompt("hi", tools=[look], tool_choice="nope")),
 }
 
