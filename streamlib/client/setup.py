@@ -104,22 +104,16 @@ class ClientSetup:
         """Attempts of streams that were garbage-collected while open; closed by the next stream."""
         self._closed = False
         """Set by `aclose`."""
-        if positional:
-            del positional, api_key  # a traceback shows the locals of this frame
-            raise TypeError("Client takes its options by name: write Client(api_key=…)")
         self._loop_guard = LoopGuard()
         self._keys = KeyStore(api_key, base_url)
-        del api_key  # a traceback shows the locals of this frame
-        refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
+        is_positional = bool(positional)
+        del api_key, positional  # a traceback shows the locals of this frame
+        _check_names(unknown, is_positional=is_positional)
         self._keys.check()
         _check_settings(deadlines, limits, connections, retry)
-        check_word("wire_api", wire_api, WIRE_APIS, WIRES_ELSEWHERE)
-        check_errors(errors)
-        check_library(http)
+        _check_choices(wire_api, errors, http)
         _check_lists(providers, models, dialects)
-        for name, hook in (("on_request", on_request), ("on_response", on_response)):
-            check_callable(name, hook, "a function")
-        check_callable("on_event", on_event, "a function")
+        _check_hooks(on_request=on_request, on_response=on_response, on_event=on_event)
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api
@@ -389,6 +383,25 @@ def _attempt_hooks(
     if on_request is None and on_response is None:
         return None
     return AttemptHooks(on_request, on_response)
+
+
+def _check_names(unknown: Mapping[str, Any], *, is_positional: bool) -> None:
+    """Refuses what is no option, and a key by its place: its value is not repeated."""
+    if is_positional:
+        raise TypeError("Client takes its options by name: write Client(api_key=…)")
+    refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
+
+
+def _check_choices(wire_api: str | None, errors: ErrorMode, http: Any) -> None:
+    """Refuses misspelt words, and what sends no requests."""
+    check_word("wire_api", wire_api, WIRE_APIS, WIRES_ELSEWHERE)
+    check_errors(errors)
+    check_library(http)
+
+
+def _check_hooks(**hooks: Any) -> None:
+    for name, hook in hooks.items():
+        check_callable(name, hook, "a function")
 
 
 def _check_settings(

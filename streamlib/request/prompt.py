@@ -444,9 +444,9 @@ def _check_cache(cache: Any) -> None:
     """Checks what a program wrote: it is "auto" or `CacheOptions`."""
     if cache is None or cache == "auto":
         return
+    if isinstance(cache, str):
+        raise ValueError(f'cache is "auto", not {cache!r}: write CacheOptions(ttl={cache!r})')
     if not isinstance(cache, CacheOptions):
-        if isinstance(cache, str):
-            raise ValueError(f'cache is "auto", not {cache!r}: write CacheOptions(ttl={cache!r})')
         raise TypeError(f'cache is "auto" or `CacheOptions(…)`, not {cache!r:.100}')
     check_kind("ttl", cache.ttl, str, 'a text, as the wire writes it: "5m", "1h"')
     check_kind("instructions", cache.instructions, CacheMark, "`CacheMark()`")
