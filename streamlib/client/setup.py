@@ -75,7 +75,7 @@ class ClientSetup:
 
     def __init__(
         self,
-        *positional: Never,
+        *,
         http: Any = None,
         api_key: ApiKey | Mapping[str, ApiKey] | None = None,
         base_url: str | None = None,
@@ -106,14 +106,12 @@ class ClientSetup:
         """Set by `aclose`."""
         self._loop_guard = LoopGuard()
         self._keys = KeyStore(api_key, base_url)
-        is_positional = bool(positional)
-        del api_key, positional  # a traceback shows the locals of this frame
-        _check_names(unknown, is_positional=is_positional)
+        del api_key  # a traceback shows the locals of this frame
+        refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
         self._keys.check()
         _check_settings(deadlines, limits, connections, retry)
-        _check_choices(wire_api, errors, http)
+        _check_choices(wire_api, errors, http, [on_request, on_response, on_event])
         _check_lists(providers, models, dialects)
-        _check_hooks(on_request=on_request, on_response=on_response, on_event=on_event)
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api
@@ -385,22 +383,14 @@ def _attempt_hooks(
     return AttemptHooks(on_request, on_response)
 
 
-def _check_names(unknown: Mapping[str, Any], *, is_positional: bool) -> None:
-    """Refuses what is no option, and a key by its place: its value is not repeated."""
-    if is_positional:
-        raise TypeError("Client takes its options by name: write Client(api_key=…)")
-    refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
-
-
-def _check_choices(wire_api: str | None, errors: ErrorMode, http: Any) -> None:
-    """Refuses misspelt words, and what sends no requests."""
+def _check_choices(
+    wire_api: str | None, errors: ErrorMode, http: Any, hooks: Sequence[Any]
+) -> None:
+    """Refuses misspelt words, what sends no requests, and hooks that cannot be called."""
     check_word("wire_api", wire_api, WIRE_APIS, WIRES_ELSEWHERE)
     check_errors(errors)
     check_library(http)
-
-
-def _check_hooks(**hooks: Any) -> None:
-    for name, hook in hooks.items():
+    for name, hook in zip(("on_request", "on_response", "on_event"), hooks, strict=True):
         check_callable(name, hook, "a function")
 
 

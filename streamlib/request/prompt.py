@@ -445,7 +445,8 @@ def _check_cache(cache: Any) -> None:
     if cache is None or cache == "auto":
         return
     if isinstance(cache, str):
-        raise ValueError(f'cache is "auto", not {cache!r}: write CacheOptions(ttl={cache!r})')
+        meant = f"write CacheOptions(ttl={cache!r})"
+        raise ValueError(f'cache is "auto", not {cache!r}: {meant}')  # noqa: TRY004  # a word
     if not isinstance(cache, CacheOptions):
         raise TypeError(f'cache is "auto" or `CacheOptions(…)`, not {cache!r:.100}')
     check_kind("ttl", cache.ttl, str, 'a text, as the wire writes it: "5m", "1h"')

@@ -333,6 +333,16 @@ class Conversation:
             return {}
         return item.native
 
+    def _assistant_keys(self, item: ResponseItem, entry: IndexedItem) -> JsonObject:
+        """Further keys of an assistant's message, or of a call in it.
+
+        Those of a response are the provider's, and not missed where it takes none back: only those
+        that a caller wrote are reported.
+        """
+        if item.origin is not None and item.origin.provider is None:
+            return self._caller_keys(item, entry)
+        return self._own_keys(item)
+
     # --- the assistant's messages ---
 
     def _gather(self, entry: IndexedItem) -> AssistantMessage:
@@ -352,13 +362,11 @@ class Conversation:
             assistant.parts += self._wire_parts(item.content, entry)
         else:
             self._assistant_parts(item, assistant, entry)
+        own_keys = self._assistant_keys(item, entry)
         if self._shape.bare_messages:
-            # Keys of a response are the provider's: only a caller's message has the caller's keys.
-            if item.origin is not None and item.origin.provider is None:
-                self._caller_keys(item, entry)
             return
         # The part's own `audio` key was written by `_audio`, in the form of a request.
-        keys = {key: value for key, value in self._own_keys(item).items() if key != "audio"}
+        keys = {key: value for key, value in own_keys.items() if key != "audio"}
         if item.signature:
             keys = merged(keys, nested(SIGNATURE, item.signature))
         assistant.keys = merged(assistant.keys, keys)
@@ -429,7 +437,7 @@ class Conversation:
 
     def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
         """C2, C4: a function call."""
-        native = self._own_keys(item)
+        native = self._assistant_keys(item, entry)
         # Servers refuse "" although providers stream it for a call without arguments (C2).
         function = {
             "name": item.name,
@@ -446,7 +454,7 @@ class Conversation:
         if self._shape.custom_tools:
             custom = {"name": item.name, "input": item.input}
             call = {"id": self._wire_id(item, entry), "type": "custom", "custom": custom}
-            call = merged(call, self._own_keys(item))
+            call = merged(call, self._assistant_keys(item, entry))
         else:
             self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
             call = free_form_as_function(self._wire_id(item, entry), item.name, item.input)

@@ -151,7 +151,8 @@ def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator
     keeps_state = form in ("signed", "any")
     is_unreadable = item.redacted or not item.content
     if is_unreadable and item.encrypted_content and keeps_state:
-        yield "assistant", {"reasoningContent": {"redactedContent": item.encrypted_content}}
+        redacted = {"redactedContent": item.encrypted_content, **(item.native or {})}
+        yield "assistant", {"reasoningContent": redacted}
         return
     # the signature of an incomplete block does not match its text
     is_signed = item.signature and item.status == "completed"
@@ -159,7 +160,9 @@ def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator
         reasoning_text = {"text": item.content}
         if item.signature:
             reasoning_text["signature"] = item.signature
-        yield "assistant", {"reasoningContent": {"reasoningText": reasoning_text}}
+        native = dict(item.native or {})
+        reasoning_text.update(native.pop("reasoningText", {}))
+        yield "assistant", {"reasoningContent": {"reasoningText": reasoning_text, **native}}
         return
     message = reasoning_as_text(item)
     if message is None or form not in ("signed", "text"):

@@ -18,7 +18,7 @@ from streamlib.wires.converse.build_cache import cache_point
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject, ServerToolCall, ToolSpec
 
-CONVERSE_TOOLS: Final = frozenset({"toolSpec", "systemTool"})
+CONVERSE_TOOLS: Final = frozenset({"toolSpec", "systemTool", "cachePoint"})
 """Members of tools that Converse itself knows."""
 TOOL_CHOICES: Final[dict[str, Choice]] = {"auto": "auto", "required": "any"}
 """`Prompt.tool_choice` -> form of `toolChoice`; anything else but `none` is the name of a tool."""

@@ -20,7 +20,7 @@ from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
-from streamlib.wires.json_objects import rest_of
+from streamlib.wires.json_objects import rest_of, without_keys
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take
 from streamlib_parsers.accumulate import accumulate
@@ -113,6 +113,8 @@ class _Reader:
             if not block.keys() <= {"text", "cachePoint"}:
                 has_other_blocks = True
             text = block.get("text") or _guarded_text(block)
+            if "cachePoint" in block and not _is_plain_mark(block):
+                has_other_blocks = True
             if "cachePoint" in block and self.items:
                 self._mark_last_item(block["cachePoint"])
             elif "cachePoint" in block:
@@ -130,7 +132,9 @@ class _Reader:
         """The tools; a cache point belongs to the tool before it."""
         specs: list[ToolSpec] = []
         for tool in tools:
-            if "cachePoint" not in tool:
+            if "cachePoint" in tool and not _is_plain_mark(tool):
+                specs.append(ToolSpec("cachePoint", native=tool, native_wire="converse"))
+            elif "cachePoint" not in tool:
                 specs.append(_tool(tool))
             elif specs:
                 mark = _cache_mark(tool["cachePoint"])
@@ -145,6 +149,12 @@ class _Reader:
             members = msgspec.json.decode(raw, type=dict[str, Raw])
             if "cachePoint" not in members:
                 blocks.append(raw)
+                continue
+            if not _is_plain_mark(msgspec.json.decode(raw)):
+                self._read_blocks(role, blocks)
+                blocks = []
+                block = msgspec.json.decode(raw)
+                self.items.append(Opaque("cachePoint", block, origin=ORIGIN, native={"role": role}))
                 continue
             self._read_blocks(role, blocks)
             blocks = []
@@ -165,6 +175,12 @@ class _Reader:
             return
         decoded = [msgspec.json.decode(raw, type=dict[str, Any]) for raw in blocks]
         self.items.extend(_user_items(role, decoded))
+
+
+def _is_plain_mark(block: JsonObject) -> bool:
+    """Whether a `CacheMark` holds all that a cache point says."""
+    point = block["cachePoint"] or {}
+    return len(block) == 1 and point.keys() <= {"type", "ttl"}
 
 
 def _cache_mark(point: Any) -> CacheMark:
@@ -234,7 +250,7 @@ def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
             yield Message(role, tuple(parts), origin=ORIGIN)
             parts = []
         if "toolResult" in block:
-            yield _call_output(block["toolResult"])
+            yield _call_output({**without_keys(block, "toolResult"), **block["toolResult"]})
         else:
             yield Opaque(next(iter(block)), block, origin=ORIGIN, native={"role": role})
     if parts:

@@ -138,6 +138,8 @@ def _read_thinking(fields: JsonObject) -> ReasoningOptions | Literal["off"] | No
     if further:
         put(fields, "generationConfig.thinkingConfig", further)
     if budget == 0:
+        if has_thoughts:
+            put(fields, "generationConfig.thinkingConfig.includeThoughts", has_thoughts)
         return "off"
     display = None
     if not has_thoughts:

@@ -149,7 +149,7 @@ class Encoder(EventEncoder):
             self._on_created(Created())
         self._started = True
         event_id = self._envelope.pop("event_id", None)
-        interaction = {**metadata_fields(self._envelope), **(self._interaction or {})}
+        interaction = {**self._envelope, **(self._interaction or {})}
         self._envelope = {}
         if self._usage_pending:
             self._usage_pending = False
@@ -164,7 +164,7 @@ class Encoder(EventEncoder):
             return b""
         event_id = self._envelope.pop("event_id", None)
         update: JsonObject = {
-            **metadata_fields(self._envelope),
+            **self._envelope,
             "interaction_id": (self._interaction or {}).get("id", ""),
             "status": "in_progress",
         }
@@ -179,7 +179,8 @@ class Encoder(EventEncoder):
         # `event_id` is the last field of an event: these values are of the next event.
         if "event_id" in self._envelope:
             out = self._flush()
-        self._envelope.update(self._own_metadata(event.values))
+        own = self._own_metadata(event.values)
+        self._envelope.update(metadata_fields(own, self._report))
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
@@ -343,7 +344,7 @@ class Encoder(EventEncoder):
         event_id = self._envelope.pop("event_id", None)
         known: JsonObject = self._interaction or {}
         interaction: JsonObject = {
-            **metadata_fields(self._envelope),
+            **self._envelope,
             **known,
             "model": known.get("model") or event.model or "",
             "status": native_status(event.stop_reason, event.native_stop_reason, self._report),

@@ -272,12 +272,15 @@ def _modalities(modalities: dict[str, int]) -> list[JsonObject] | None:
     return [{"modality": name, "tokens": tokens} for name, tokens in modalities.items()]
 
 
-def metadata_fields(values: JsonObject) -> JsonObject:
-    """The metadata that an interaction may have beside its own keys."""
+def metadata_fields(values: JsonObject, report: Report) -> JsonObject:
+    """The metadata that an interaction may have beside its own keys; the rest is reported."""
     fields: JsonObject = {}
     for key, value in values.items():
-        is_of_another_wire = key in TEXTS and not isinstance(value, str)
-        if value is not None and not is_of_another_wire:
+        if value is None:
+            continue
+        if key in TEXTS and not isinstance(value, str):
+            report.dropped(f"/metadata/{key}", "the wire has a text under this key")
+        else:
             fields[key] = value
     return fields
 

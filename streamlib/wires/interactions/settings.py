@@ -122,7 +122,8 @@ def _read_choice(fields: JsonObject) -> str | None:
     if isinstance(sent, dict) and sent.keys() == {"allowed_tools"}:
         allowed = sent["allowed_tools"]
         names = allowed.get("tools")
-        if allowed.get("mode") == "any" and isinstance(names, list) and len(names) == 1:
+        is_any = allowed.get("mode") == "any" and allowed.keys() == {"mode", "tools"}
+        if is_any and isinstance(names, list) and len(names) == 1:
             return str(names[0])
     if sent is not None:
         put(fields, "generation_config.tool_choice", sent)

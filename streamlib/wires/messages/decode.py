@@ -258,15 +258,16 @@ def _media(make: Callable[..., Image | Document], block: JsonObject) -> Image | 
     source_rest = _native(source, *SOURCE_KEYS)
     if source_rest:
         native["source"] = source_rest
-    data = source.get("data")
+    data, media_type = source.get("data"), source.get("media_type")
     if source["type"] == "text":
+        media_type = media_type or "text/plain"
         # parts hold base64
         data = msgspec.to_builtins(str(data).encode("utf-8"))
     return unchecked(make)(
         data,
         source.get("url"),
         source.get("file_id"),
-        source.get("media_type"),
+        media_type,
         block.get("title"),
         native=native or None,
     )

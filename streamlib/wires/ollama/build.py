@@ -24,6 +24,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.arguments import as_object
+from streamlib.wires.json_objects import without_keys
 from streamlib.wires.ollama.settings import SETTINGS, wire_tool
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
@@ -87,7 +88,8 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 
 def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[JsonObject]:
     conversation = Conversation(report)
-    if prompt.instructions:
+    # An empty text also counts: it replaces the system prompt of the model's own file.
+    if prompt.instructions is not None:
         conversation.messages.append({"role": "system", "content": prompt.instructions})
     for entry in _in_call_order(items):
         conversation.take(entry)
@@ -283,7 +285,8 @@ class Conversation:
 
     def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
         """O2: a call with its arguments as an object."""
-        native = dict(item.native or {})
+        # `message` holds keys of the message around the call.
+        native = without_keys(item.native or {}, "message")
         function: JsonObject = {
             "name": item.name,
             "arguments": as_object(item, entry.path, self._report),

@@ -367,9 +367,6 @@ MISTAKES: Final[dict[str, Mistake]] = {
             ("on_event", 5, TypeError, "a function"),
         )
     },
-    "a key by its place": Mistake(
-        any_call(Client, "sk-1"), TypeError, "Client", "Client(api_key=…)"
-    ),
     "a dialect of models misspelt": Mistake(
         any_call(Client, dialects=[("qwen", ("thnk",))]), ValueError, "thnk", "think"
     ),

@@ -107,6 +107,22 @@ def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None
             assert (response.status, response.text, response.error) == ("completed", "Hi", None)
 
 
+@pytest.mark.parametrize("wire_api", [wire for wire in WIRE_APIS if wire != "invoke"])
+@pytest.mark.parametrize("key", RESERVED.split())
+def test_metadata_is_written_or_reported(wire_api: WireApi, key: str) -> None:
+    for value in VALUES:
+        events = _events({key: value}, is_late=False)
+        encode = encoder(wire_api, response_id="r_1")
+        sent = b"".join(map(encode.feed, events)) + encode.close()
+        report: list[Change] = []
+        body = encode_body(wire_api, accumulate(events), response_id="r_1", report=report)
+        paths = [change.path for change in encode.report]
+        assert paths == [change.path for change in report]
+        named = f"/metadata/{key}" in paths
+        assert value is None or named or f'"{key}"'.encode() in sent
+        assert value is None or named or f'"{key}"'.encode() in body
+
+
 def _events(values: dict[str, object], *, is_late: bool) -> list[ResponseEvent]:
     events: list[ResponseEvent] = [
         Created("r_1", "m"),

@@ -176,3 +176,126 @@ async def test_exception_of_a_tool_is_masked() -> None:
     assert isinstance(output, FunctionCallOutput)
     assert "abcdefghij" not in str(output.output)
     assert output.is_error
+
+
+# --- unknown keys, zeros and empty values inside what a typed field holds ---
+
+USER: dict[str, Any] = {"role": "user", "content": "Hi"}
+CALL: dict[str, Any] = {"id": "c", "type": "function"}
+FUNCTION: dict[str, Any] = {"name": "f", "arguments": "{}"}
+RESULT: dict[str, Any] = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+ASKED: dict[str, Any] = {"role": "user", "content": [{"text": "Hi"}]}
+TOOL: dict[str, Any] = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}
+POINT: dict[str, Any] = {"cachePoint": {"type": "default", "beam": 0}}
+THOUGHT: dict[str, Any] = {"text": "Hm.", "signature": "s", "beam": 0}
+DOCUMENT: dict[str, Any] = {"type": "document", "source": {"type": "text", "data": "x"}}
+
+
+def chat_calls(call: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "messages": [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, RESULT]
+    }
+
+
+def converse_turns(*blocks: dict[str, Any]) -> dict[str, Any]:
+    answer = {"role": "assistant", "content": [*blocks, {"text": "Hello"}]}
+    return {"messages": [ASKED, answer, ASKED]}
+
+
+KEPT: dict[str, tuple[str, dict[str, Any]]] = {
+    "empty key of a call": ("chat", chat_calls({**CALL, "beam": "", "function": FUNCTION})),
+    "empty key of a function": ("chat", chat_calls({**CALL, "function": {**FUNCTION, "beam": ""}})),
+    "key of audio": (
+        "chat",
+        {
+            "messages": [
+                USER,
+                {"role": "assistant", "content": None, "audio": {"id": "a", "beam": 0, "x": ""}},
+                USER,
+            ]
+        },
+    ),
+    "key of a thought": (
+        "converse",
+        converse_turns({"reasoningContent": {"reasoningText": THOUGHT, "beam": ""}}),
+    ),
+    "key of a cache point": ("converse", converse_turns({"text": "Hm."}, POINT)),
+    "key of a cache point of the system": (
+        "converse",
+        {"messages": [ASKED], "system": [{"text": "Be terse."}, POINT]},
+    ),
+    "key of a cache point of the tools": (
+        "converse",
+        {"messages": [ASKED], "toolConfig": {"tools": [TOOL, POINT]}},
+    ),
+    "key of the choice of a function": (
+        "interactions",
+        {
+            "input": [{"type": "user_input", "content": [{"type": "text", "text": "Hi"}]}],
+            "tools": [{"type": "function", "name": "f"}],
+            "generation_config": {
+                "tool_choice": {"allowed_tools": {"mode": "any", "tools": ["f"], "beam": 0}}
+            },
+        },
+    ),
+    "system prompt without a text": (
+        "ollama",
+        {"messages": [{"role": "system", "content": ""}, USER]},
+    ),
+    "thoughts asked for without tokens": (
+        "gemini",
+        {
+            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+            "generationConfig": {"thinkingConfig": {"thinkingBudget": 0, "includeThoughts": True}},
+        },
+    ),
+}
+"""What a client said -> its wire and the request: it comes back as it was."""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_request_comes_back_with_every_key(name: str) -> None:
+    wire, request = KEPT[name]
+    model = {"gemini": "google:gemini-2.5-flash", "chat": "custom:m"}.get(wire, "")
+    again = built(wire, parse_request(wire, json.dumps({"model": "m", **request}).encode()), model)
+    written = body(again)
+    assert {key: written.get(key) for key in request} == request
+
+
+def test_keys_of_a_message_stand_once_on_ollama() -> None:
+    said = {"role": "assistant", "content": "Hm.", "beam": 0}
+    said["tool_calls"] = [{"function": {"name": "f", "arguments": {}}}]
+    messages = [USER, said, {"role": "tool", "tool_name": "f", "content": "ok"}]
+    request = json.dumps({"model": "m", "messages": messages}).encode()
+    again = built("ollama", parse_request("ollama", request))
+    assert again.body.count(b"beam") == 1
+    assert body(again)["messages"][1]["beam"] == 0
+
+
+def test_key_beside_a_result_of_converse_is_sent() -> None:
+    call = {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}
+    result = {"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}, "beam": 0}
+    messages = [ASKED, {"role": "assistant", "content": [call]}]
+    messages.append({"role": "user", "content": [result]})
+    request = json.dumps({"messages": messages, "toolConfig": {"tools": [TOOL]}}).encode()
+    again = built("converse", parse_request("converse", request))
+    assert body(again)["messages"][2]["content"][0]["toolResult"]["beam"] == 0
+
+
+@pytest.mark.parametrize("media_type", ["", None, "text/plain"])
+def test_a_text_document_stays_one_on_messages(media_type: str | None) -> None:
+    source = {**DOCUMENT["source"], "media_type": media_type}
+    messages = [{"role": "user", "content": [{**DOCUMENT, "source": source}]}]
+    request = json.dumps({"model": "m", "max_tokens": 5, "messages": messages}).encode()
+    again = body(built("messages", parse_request("messages", request)))
+    sent = again["messages"][0]["content"][0]["source"]
+    assert sent == {"type": "text", "media_type": "text/plain", "data": "x"}
+
+
+@pytest.mark.parametrize("model", ["groq:llama", "mistral:mistral-large", "custom:m"])
+@pytest.mark.parametrize("call", [{"beam": 0}, {"function": {**FUNCTION, "beam": ""}}])
+def test_key_of_a_call_is_sent_or_reported(model: str, call: dict[str, Any]) -> None:
+    request = json.dumps({"model": "m", **chat_calls({**CALL, "function": FUNCTION, **call})})
+    again = built("chat", parse_request("chat", request.encode()), model)
+    is_reported = any("no further keys" in change.reason for change in again.report)
+    assert (b"beam" in again.body) != is_reported

@@ -157,7 +157,10 @@ class CallState:
         if signature:
             self.deferred_fields["signature"] = signature
         if native:
-            self.deferred_fields["native"] = self.deferred_fields.get("native", {}) | native
+            earlier: dict[str, Any] = self.deferred_fields.get("native", {})
+            # A later chunk repeats keys without their values.
+            said = {key: value for key, value in native.items() if value or key not in earlier}
+            self.deferred_fields["native"] = earlier | said
         if self.item is not None:
             self.item.fields.update(self.deferred_fields)
 

@@ -332,7 +332,7 @@ class ChoiceAssembler:
         item = self.open_item(AUDIO)
         # Empty values must not replace those of an earlier chunk.
         for key, member in _without(value, ("data", "transcript")).items():
-            if member:
+            if member or (member is not None and key not in self._native):
                 self._native[key] = member
         data = string_at(value, "data")
         transcript = string_at(value, "transcript")

@@ -316,13 +316,13 @@ def _id_of(value: Any) -> str | None:
 def _native_of(call: JsonObject, body: JsonObject) -> JsonObject:
     """Keys of an entry of `tool_calls`, and of its `function`, that have no field."""
     native = {
-        key: value for key, value in call.items() if key not in CALL_KEYS and value not in EMPTY
+        key: value for key, value in call.items() if key not in CALL_KEYS and value is not None
     }
     if call.get("type") not in (None, "", "function", "custom"):
         native["type"] = call["type"]
     native |= _extra_content(call)
     inner = {
-        key: value for key, value in body.items() if key not in FUNCTION_KEYS and value not in EMPTY
+        key: value for key, value in body.items() if key not in FUNCTION_KEYS and value is not None
     }
     if inner:
         native["custom" if "custom" in call else "function"] = inner

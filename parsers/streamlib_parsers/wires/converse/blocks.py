@@ -29,6 +29,7 @@ from streamlib_parsers.wires.converse.payloads import (
     CitationsContent,
     Delta,
     ReasoningContent,
+    ReasoningText,
     decode_members,
     decode_values,
 )
@@ -64,9 +65,11 @@ def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 
 def _reasoning_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=ReasoningContent)
-    native = rest_of(
-        {**siblings, **msgspec.json.decode(raw)}, *ReasoningContent.__struct_encode_fields__
-    )
+    members = msgspec.json.decode(raw, type=dict[str, Any])
+    native = rest_of({**siblings, **members}, *ReasoningContent.__struct_encode_fields__)
+    inner = rest_of(members.get("reasoningText") or {}, *ReasoningText.__struct_encode_fields__)
+    if inner:
+        native = {**(native or {}), "reasoningText": inner}
     item = Reasoning(redacted=block.is_redacted(), native=native)
     if block == ReasoningContent():
         # Nothing to read. As a delta it would be unknown, and mark the item incomplete.
