@@ -45,6 +45,8 @@ class RetryPolicy(Struct, frozen=True, metaclass=NamedFields):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value: Any = getattr(self, name)
+            if name == "within" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 raise ValueError(f"{name} is a number, zero or more: not {value!r}")
 

@@ -104,24 +104,24 @@ def refuse_unknown(
         raise TypeError(f"{callee} has no option {name!r}: write {meant}")
 
 
-def check_word(name: str, value: Any, words: Sequence[str], meant: Mapping[str, str] = {}) -> None:
+def check_word(name: str, value: Any, known: Sequence[str], meant: Mapping[str, str] = {}) -> None:
     """Refuses a word that is none of some; None is always taken.
 
     Args:
         name: the option.
         value: what was written.
-        words: the words that it can be.
+        known: what it can be.
         meant: words of other libraries -> the word to write.
 
     Raises:
         ValueError: it has the words, and the nearest.
     """
-    if value is None or value in words:
+    if value is None or value in known:
         return
     text = str(value)
-    near = [meant[text]] if text in meant else get_close_matches(text, words, 1)
+    near = [meant[text]] if text in meant else get_close_matches(text, known, 1)
     hint = f": write {near[0]!r}" if near else ""
-    raise ValueError(f"{name} is one of {', '.join(words)}, not {value!r:.100}{hint}")
+    raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r:.100}{hint}")
 
 
 def check_callable(name: str, value: Any, description: str) -> None:
@@ -190,7 +190,7 @@ MOST: Final = {"top_p": 1}
 
 FLOATS: Final = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 
-WORDS: Final[dict[str, Sequence[str]]] = {
+CHOICES: Final[dict[str, Sequence[str]]] = {
     "verbosity": ("low", "medium", "high"),
     "thinking_mismatch": ("error", "drop_block"),
     "extra_wire": WIRE_APIS,
@@ -228,8 +228,8 @@ def check_fields(prompt: Struct) -> None:
         number = getattr(prompt, name)
         if number is not None and not math.isfinite(number):
             raise ValueError(f"{name} is a finite number, from 0, not {number!r}")
-    for name, words in WORDS.items():
-        check_word(name, getattr(prompt, name), words)
+    for name, known in CHOICES.items():
+        check_word(name, getattr(prompt, name), known)
     metadata: Mapping[Any, Any] = getattr(prompt, "metadata", None) or {}
     for key, text in metadata.items():
         if not isinstance(key, str) or not isinstance(text, str):

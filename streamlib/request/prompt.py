@@ -332,11 +332,12 @@ class Prompt(
         if not isinstance(self.input, (str, tuple)):
             force_setattr(self, "input", frozen_items(self.input))
         if self.tools:
-            is_list = isinstance(self.tools, Iterable) and not isinstance(self.tools, Mapping)
-            if not is_list or isinstance(self.tools, (str, Struct)) or callable(self.tools):
-                raise TypeError(f"tools is a list of tools, not {self.tools!r:.100}")
-            tools = [tool_of(tool, index) for index, tool in enumerate(self.tools)]
-            force_setattr(self, "tools", tuple(tools))
+            tools: Any = self.tools
+            is_list = isinstance(tools, Iterable) and not isinstance(tools, Mapping)
+            if not is_list or isinstance(tools, (str, Struct)) or callable(tools):
+                raise TypeError(f"tools is a list of tools, not {tools!r:.100}")
+            specs = [tool_of(tool, index) for index, tool in enumerate(tools)]
+            force_setattr(self, "tools", tuple(specs))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # One that was decoded may hold what no program may write.

@@ -130,10 +130,10 @@ def _check_http_client(http: Any) -> None:
     is_transport = hasattr(http, "send") and hasattr(http, "aclose")
     if not isinstance(http, type) and (is_client or is_transport) and not is_sync:
         return
-    given = f"the class {http.__name__}" if isinstance(http, type) else type(http).__name__
+    kind = f"the class {http.__name__}" if isinstance(http, type) else type(http).__name__
     raise TypeError(
         "http= takes the name of a library, an httpx.AsyncClient, an httpx2.AsyncClient, an "
-        f"aiohttp.ClientSession or a Transport, not {given}"
+        f"aiohttp.ClientSession or a Transport, not {kind}"
     )
 
 

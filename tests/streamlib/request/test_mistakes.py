@@ -398,8 +398,8 @@ MISTAKES: Final[dict[str, Mistake]] = {
         any_call(SyncClient, api_key=b"sk"), StreamError, "bytes", "api_key=key.decode()"
     ),
     "a key as a number": Mistake(any_call(Client, api_key=5), StreamError, "int", 'api_key="…"'),
-    "agent with a sync client": Mistake(
-        any_call(agent, SyncClient(), "hi", model=MODEL), TypeError, "SyncClient", "`Client`"
+    "agent without a client": Mistake(
+        any_call(agent, "hi", "hi", model=MODEL), TypeError, "a str", "`Client`"
     ),
     # requests
     **built("openai:gpt-5", "'gpt-5'", model="gpt-5"),

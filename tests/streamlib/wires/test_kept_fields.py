@@ -12,6 +12,7 @@ from streamlib.tools import run_calls
 from streamlib_parsers import FunctionCall, FunctionCallOutput, Response
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.coercion import unwrapped
+from streamlib_parsers.item_base import WireApi
 from streamlib_parsers.protocol import parser
 
 TARGETS: dict[str, str] = {
@@ -202,7 +203,7 @@ def converse_turns(*blocks: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [ASKED, answer, ASKED]}
 
 
-KEPT: dict[str, tuple[str, dict[str, Any]]] = {
+KEPT: dict[str, tuple[WireApi, dict[str, Any]]] = {
     "empty key of a call": ("chat", chat_calls({**CALL, "beam": "", "function": FUNCTION})),
     "empty key of a function": ("chat", chat_calls({**CALL, "function": {**FUNCTION, "beam": ""}})),
     "key of audio": (
@@ -263,7 +264,7 @@ def test_a_request_comes_back_with_every_key(name: str) -> None:
 
 
 def test_keys_of_a_message_stand_once_on_ollama() -> None:
-    said = {"role": "assistant", "content": "Hm.", "beam": 0}
+    said: dict[str, Any] = {"role": "assistant", "content": "Hm.", "beam": 0}
     said["tool_calls"] = [{"function": {"name": "f", "arguments": {}}}]
     messages = [USER, said, {"role": "tool", "tool_name": "f", "content": "ok"}]
     request = json.dumps({"model": "m", "messages": messages}).encode()
@@ -275,7 +276,7 @@ def test_keys_of_a_message_stand_once_on_ollama() -> None:
 def test_key_beside_a_result_of_converse_is_sent() -> None:
     call = {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}
     result = {"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}, "beam": 0}
-    messages = [ASKED, {"role": "assistant", "content": [call]}]
+    messages: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": [call]}]
     messages.append({"role": "user", "content": [result]})
     request = json.dumps({"messages": messages, "toolConfig": {"tools": [TOOL]}}).encode()
     again = built("converse", parse_request("converse", request))

@@ -159,8 +159,8 @@ class CallState:
         if native:
             earlier: dict[str, Any] = self.deferred_fields.get("native", {})
             # A later chunk repeats keys without their values.
-            said = {key: value for key, value in native.items() if value or key not in earlier}
-            self.deferred_fields["native"] = earlier | said
+            newer = {key: value for key, value in native.items() if value or key not in earlier}
+            self.deferred_fields["native"] = earlier | newer
         if self.item is not None:
             self.item.fields.update(self.deferred_fields)
 
