@@ -43,7 +43,8 @@ class RetryPolicy(Struct, frozen=True, metaclass=NamedFields):
     within: float | None = None
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
+        # Those of this class: a subclass may have fields of other kinds.
+        for name in RetryPolicy.__struct_fields__:
             value: Any = getattr(self, name)
             if name == "within" and value is None:
                 continue
