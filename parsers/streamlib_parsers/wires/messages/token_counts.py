@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from streamlib_parsers.json_text import objects_at
@@ -11,6 +10,14 @@ from streamlib_parsers.wires.messages.events import CacheCreation, UsageCounts
 
 ESTIMATE: Final = "estimated_tokens"
 """Key of `Usage.raw` for the estimate of omitted thinking, until the server reports a count."""
+
+SUMMED: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+"""Counts of the response to which those of a compaction are added."""
 
 
 def usage(raw: dict[str, Any]) -> Usage:
@@ -21,32 +28,28 @@ def usage(raw: dict[str, Any]) -> Usage:
     cost (`iterations[]` of type `compaction`), which is added; the tokens of an advisor are not,
     since they are another model's.
     """
-    # Each of these objects has the counts under the same names.
-    objects = [counts_of(raw, UsageCounts)]
+    counts = counts_of(raw, UsageCounts)
     for iteration in objects_at(raw, "iterations"):
         if iteration.get("type") == "compaction":
-            objects.append(counts_of(iteration, UsageCounts))
-    written = _sum(objects, "cache_creation_input_tokens")
-    read = _sum(objects, "cache_read_input_tokens")
-    uncached = _sum(objects, "input_tokens")
-    input_tokens = None
-    if uncached is not None:
-        input_tokens = total(uncached, written, read)
-    counts = objects[0]
+            _add(counts, counts_of(iteration, UsageCounts))
+    written = counts.cache_creation_input_tokens
+    read = counts.cache_read_input_tokens
+    input_tokens = counts.input_tokens
+    if input_tokens is not None:
+        input_tokens += (written or 0) + (read or 0)
     five_minutes = hour = day = None
     if counts.cache_creation is not None and written is not None:
         # message_start has the split by lifetime; a later message_delta replaces the total
         # alone. So the 5-minute part is what remains of the total, and no part exceeds it.
-        by_lifetime = [each.cache_creation for each in objects if each.cache_creation is not None]
-        hour = min(_sum(by_lifetime, "ephemeral_1h_input_tokens") or 0, written)
-        day = _sum(by_lifetime, "ephemeral_24h_input_tokens")
+        hour = min(counts.cache_creation.ephemeral_1h_input_tokens or 0, written)
+        day = counts.cache_creation.ephemeral_24h_input_tokens
         five_minutes = max(0, written - hour - (day or 0))
     reasoning = counts.estimated_tokens
     if reasoning is None and counts.output_tokens_details is not None:
         reasoning = counts.output_tokens_details.thinking_tokens
     return Usage(
         input_tokens=input_tokens,
-        output_tokens=_sum(objects, "output_tokens"),
+        output_tokens=counts.output_tokens,
         cache_read_input_tokens=read,
         cache_write_input_tokens=written,
         reasoning_output_tokens=reasoning,
@@ -57,9 +60,11 @@ def usage(raw: dict[str, Any]) -> Usage:
     )
 
 
-def _sum(objects: Sequence[UsageCounts | CacheCreation], name: str) -> int | None:
-    """The sum of one count."""
-    if len(objects) == 1:
-        number: int | None = getattr(objects[0], name)
-        return number
-    return total(*(getattr(counts, name) for counts in objects))
+def _add(counts: UsageCounts, more: UsageCounts) -> None:
+    """Adds the counts of a further object; one that neither has stays unknown."""
+    for name in SUMMED:
+        setattr(counts, name, total(getattr(counts, name), getattr(more, name)))
+    lifetimes, further = counts.cache_creation, more.cache_creation
+    if lifetimes is not None and further is not None:
+        for name in CacheCreation.__struct_fields__:
+            setattr(lifetimes, name, total(getattr(lifetimes, name), getattr(further, name)))
