@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final
 
 import msgspec
@@ -152,15 +152,16 @@ class Envelope:
             self._metadata.update(changed)
             self._events.append(ResponseMetadata(changed, seq=self._next_seq()))
 
-    def other_metadata(self, values: Mapping[str, Any], *typed_keys: str) -> None:
+    def other_metadata(self, values: Mapping[str, Any], typed_keys: Set[str]) -> None:
         """Emits as metadata the keys of an object that no typed field holds, but for nulls."""
-        self.metadata(
-            {
-                key: value
-                for key, value in values.items()
-                if key not in typed_keys and value is not None
-            }
-        )
+        if not values.keys() <= typed_keys:
+            self.metadata(
+                {
+                    key: value
+                    for key, value in values.items()
+                    if key not in typed_keys and value is not None
+                }
+            )
 
     def passthrough(self, event: str, data: Any, agent: str | None = None) -> None:
         """Emits an event of an unknown kind, in its order."""

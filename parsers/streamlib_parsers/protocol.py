@@ -201,7 +201,8 @@ class Parser:
         payload = self._single(chunk)
         if payload is not None:
             self._framed = True
-            self._read_frame(*payload)
+            event, data = payload  # passed as `*payload` they would be a tuple again
+            self._read_frame(event, data)
         elif chunk:
             self._read_frames(chunk)
         if remaining < 0 and not self._assembler.ended:

@@ -127,10 +127,10 @@ class SSEFraming:
 
     def single(self, chunk: bytes) -> NamedPayload | None:
         """Name and payload of a chunk that is one usual event, else None."""
-        if not self._at_event_start or len(chunk) > self._limit:
+        if not self._at_event_start or not 0 < len(chunk) <= self._limit:
             return None
         # A usual event begins with `data` or `event`: others are not worth the search below.
-        if chunk[:1] not in (b"d", b"e"):
+        if chunk[0] not in b"de":
             return None
         head, _, rest = chunk.partition(b"data: ")
         name = self._names.get(head, _UNKNOWN)

@@ -160,7 +160,7 @@ class Machine:
         self._started = True
         self._assembler.identify(string_or_none(value, "id"), None)
         message = _message_of(value)
-        self._assembler.other_metadata(message, "role", *_MESSAGE_LISTS)
+        self._assembler.other_metadata(message, {"role", *_MESSAGE_LISTS})
         early = {key: message[key] for key in _MESSAGE_LISTS if message.get(key)}
         if early:
             # The wire has empty lists here: content comes in events of its own.
@@ -173,8 +173,8 @@ class Machine:
         raw_usage = delta.get("usage")
         if isinstance(raw_usage, dict) and raw_usage:
             self._assembler.usage(usage(raw_usage))
-        self._assembler.other_metadata(value, "type", "id", "index", "delta")
-        self._assembler.other_metadata(delta, "finish_reason", "usage", "error", "error_type")
+        self._assembler.other_metadata(value, {"type", "id", "index", "delta"})
+        self._assembler.other_metadata(delta, {"finish_reason", "usage", "error", "error_type"})
         reason = string_or_none(delta, "finish_reason")
         if delta.get("error") or reason in FAILURES:
             raise _failure(reason, delta)

@@ -232,7 +232,7 @@ class Machine:
         if not names:
             self._read_unknown(event, value)
             return
-        self._assembler.other_metadata(value, PADDING, *names)
+        self._assembler.other_metadata(value, {PADDING, *names})
         raw = decode_members(data)
         for name in names:
             self._apply(name, value[name], bytes(raw[name]))
@@ -495,7 +495,7 @@ class Machine:
     # --- the envelope ---
 
     def _on_message_start(self, value: JsonObject, data: bytes) -> None:
-        self._assembler.other_metadata(value, PADDING, "role")
+        self._assembler.other_metadata(value, {PADDING, "role"})
 
     def _on_message_stop(self, value: JsonObject, data: bytes) -> None:
         self._stop_reason = string_at(value, "stopReason") or None
@@ -504,7 +504,7 @@ class Machine:
             self._stop_sequence = _first_stop_sequence(fields)
             details = at_path(fields, "usage.output_tokens_details")
             self._usage = overlay(self._usage, {"output_tokens_details": details})
-        self._assembler.other_metadata(value, PADDING, "stopReason")
+        self._assembler.other_metadata(value, {PADDING, "stopReason"})
         self._close_unterminated()
         if self._has_usage:
             self._finish()
@@ -519,7 +519,7 @@ class Machine:
         model = at_path(value, "trace.promptRouter.invokedModelId")
         if isinstance(model, str):
             self._assembler.identify(None, model)
-        self._assembler.other_metadata(value, PADDING, "usage")
+        self._assembler.other_metadata(value, {PADDING, "usage"})
         # Gateways send metadata before messageStop too, and several of them.
         if self.complete and self._has_usage:
             self._finish()

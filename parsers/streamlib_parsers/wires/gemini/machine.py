@@ -163,7 +163,7 @@ class Machine:
         if typed.finishMessage is not None or typed.groundingMetadata is not None:
             prefix = f"candidates[{typed.index}]." if typed.index else ""
             metadata = {prefix + name: getattr(typed, name) for name in REPORTED}
-            self._assembler.other_metadata(metadata)
+            self._assembler.other_metadata(metadata, frozenset())
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
         if chunk.usageMetadata is not None:

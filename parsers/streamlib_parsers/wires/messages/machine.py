@@ -137,6 +137,11 @@ ACCEPTED_DELTAS: Final[dict[type[ResponseItem], tuple[type[Delta], ...]]] = {
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 """Block kinds whose `input` is the arguments of a call."""
 
+MESSAGE_KEYS: Final = frozenset(
+    {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
+)
+"""Keys of the message of a `message_start` that are read. Every other key is metadata."""
+
 TextEmitter: TypeAlias = Callable[[OpenItem, str], None]
 
 
@@ -442,9 +447,7 @@ class Machine:
             raise malformed("message_start without a message", data)
         self._assembler.identify(string_or_none(start, "id"), string_or_none(start, "model"))
         self._read_stop(start)
-        self._assembler.other_metadata(
-            start, "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"
-        )
+        self._assembler.other_metadata(start, MESSAGE_KEYS)
         self._read_usage(start.get("usage"))
         if start.get("content"):
             # The wire has an empty list here; content comes in blocks only.
@@ -455,14 +458,14 @@ class Machine:
         delta = value.get("delta")
         if isinstance(delta, dict):
             self._read_stop(delta)
-            self._assembler.other_metadata(delta, "type", "stop_reason", "stop_sequence")
+            self._assembler.other_metadata(delta, {"type", "stop_reason", "stop_sequence"})
         self._read_usage(value.get("usage"))
-        self._assembler.other_metadata(value, "type", "delta", "usage")
+        self._assembler.other_metadata(value, {"type", "delta", "usage"})
 
     def _on_message_stop(self, message: MessageStop, data: bytes) -> None:
         # Blocks that are still open take no more deltas; the assembler closes them incomplete.
         self._blocks.clear()
-        self._assembler.other_metadata(decode_any(data), "type")
+        self._assembler.other_metadata(decode_any(data), {"type"})
 
     def _on_ping(self, message: Ping, data: bytes) -> None:
         """It keeps the connection alive, and is no progress of the response."""

@@ -189,7 +189,7 @@ class Machine:
 
     def _complete(self, line: JsonObject) -> None:
         """Reads the last line: metadata, usage and stop reason (`done_reason`)."""
-        self._assembler.other_metadata(line, *TYPED_KEYS)
+        self._assembler.other_metadata(line, TYPED_KEYS)
         self._emit_usage(line)
         self._close_open()
         has_complete_call = False
