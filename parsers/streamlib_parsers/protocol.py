@@ -157,8 +157,21 @@ class Parser:
         if not assembler.ended:
             if type(chunk) is not bytes:
                 chunk = _as_bytes(chunk)
+            self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
+            # What fits into the limit is read before the limit ends the stream, so that its events
+            # do not depend on the split.
+            if remaining < 0:
+                chunk = chunk[:remaining]
             try:
-                self._take(chunk)
+                payload = self._single(chunk)
+                if payload is not None:
+                    self._framed = True
+                    event, data = payload  # passed as `*payload` they would be a tuple again
+                    self._read_frame(event, data)
+                elif chunk:
+                    self._read_frames(chunk)
+                if remaining < 0 and not assembler.ended:
+                    raise self._too_many_bytes()
             except (ParseFailure, RecursionError) as failure:
                 assembler.fail(_as_error_info(failure))
         return self._drain()
@@ -191,22 +204,6 @@ class Parser:
         return self._drain()
 
     # --- bytes ---
-
-    def _take(self, chunk: bytes) -> None:
-        self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
-        # What fits into the limit is read before the limit ends the stream, so that its events do
-        # not depend on the split.
-        if remaining < 0:
-            chunk = chunk[:remaining]
-        payload = self._single(chunk)
-        if payload is not None:
-            self._framed = True
-            event, data = payload  # passed as `*payload` they would be a tuple again
-            self._read_frame(event, data)
-        elif chunk:
-            self._read_frames(chunk)
-        if remaining < 0 and not self._assembler.ended:
-            raise self._too_many_bytes()
 
     def _read_frames(self, chunk: bytes) -> None:
         """Reads the frames of a chunk that is not a single one."""

@@ -48,14 +48,14 @@ def usage(raw: dict[str, Any]) -> Usage:
     if reasoning is None and counts.output_tokens_details is not None:
         reasoning = counts.output_tokens_details.thinking_tokens
     return Usage(
-        input_tokens=input_tokens,
-        output_tokens=counts.output_tokens,
-        cache_read_input_tokens=read,
-        cache_write_input_tokens=written,
-        reasoning_output_tokens=reasoning,
-        cache_write_5m_input_tokens=five_minutes,
-        cache_write_1h_input_tokens=hour,
-        cache_write_24h_input_tokens=day,
+        input_tokens,
+        counts.output_tokens,
+        read,
+        written,
+        reasoning,
+        five_minutes,
+        hour,
+        day,
         raw=raw,
     )
 
