@@ -11,11 +11,10 @@ from streamlib_parsers.wires.messages.events import CacheCreation, UsageCounts
 ESTIMATE: Final = "estimated_tokens"
 """Key of `Usage.raw` for the estimate of omitted thinking, until the server reports a count."""
 
-SUMMED: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
+SUMMED: Final = tuple(
+    name
+    for name in UsageCounts.__struct_fields__
+    if name.endswith(("input_tokens", "output_tokens"))
 )
 """Counts of the response to which those of a compaction are added."""
 
@@ -47,17 +46,8 @@ def usage(raw: dict[str, Any]) -> Usage:
     reasoning = counts.estimated_tokens
     if reasoning is None and counts.output_tokens_details is not None:
         reasoning = counts.output_tokens_details.thinking_tokens
-    return Usage(
-        input_tokens,
-        counts.output_tokens,
-        read,
-        written,
-        reasoning,
-        five_minutes,
-        hour,
-        day,
-        raw=raw,
-    )
+    output = counts.output_tokens
+    return Usage(input_tokens, output, read, written, reasoning, five_minutes, hour, day, raw=raw)
 
 
 def _add(counts: UsageCounts, more: UsageCounts) -> None:
