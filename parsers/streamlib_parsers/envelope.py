@@ -155,13 +155,8 @@ class Envelope:
     def other_metadata(self, values: Mapping[str, Any], typed_keys: Set[str]) -> None:
         """Emits as metadata the keys of an object that no typed field holds, but for nulls."""
         if not values.keys() <= typed_keys:
-            self.metadata(
-                {
-                    key: value
-                    for key, value in values.items()
-                    if key not in typed_keys and value is not None
-                }
-            )
+            others = {key: value for key, value in values.items() if key not in typed_keys}
+            self.metadata({key: value for key, value in others.items() if value is not None})
 
     def passthrough(self, event: str, data: Any, agent: str | None = None) -> None:
         """Emits an event of an unknown kind, in its order."""
