@@ -1,4 +1,4 @@
-"""A real kernel runs the cells of docs/notebooks.md, README's first example, and the display."""
+"""A real kernel runs the cells of docs/sync.md, README's first example, and the display."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def kernel() -> Iterator[Kernel]:
 
 
 def test_cells_of_the_page_do_what_it_shows(kernel: Kernel) -> None:
-    page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "sync.md").read_text(encoding="utf-8")
     cells = [block for block in BLOCK.finditer(page) if CELL_MARK in (block["mark"] or "")]
     assert len(cells) == 4
     for cell in cells:
