@@ -105,11 +105,11 @@ streamlib.SyncClient = functools.partial(streamlib.SyncClient, base_url=url, api
 """The loopback provider responds to a client that asks a real one."""
 
 
-def test_anyio_run_fails_as_the_page_says(kernel: Kernel) -> None:
+def test_anyio_run_fails_in_a_cell(kernel: Kernel) -> None:
     assert "Already running asyncio" in kernel.run("import anyio\nanyio.run(anyio.sleep, 0)").error
 
 
-def test_first_example_of_the_readme_runs_as_it_is(kernel: Kernel) -> None:
+def test_first_example_of_the_readme_runs_in_a_cell(kernel: Kernel) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = next(iter(BLOCK.finditer(readme)))
     assert kernel.run(RESPONDING).error == ""
