@@ -23,7 +23,7 @@ PAGES: Final = (
     ROOT / "README.md",
     ROOT / "docs" / "benchmarks.md",
     ROOT / "docs" / "transports.md",
-    ROOT / "docs" / "gateway" / "load.md",
+    ROOT / "docs" / "gateway" / "deploy.md",
     ROOT / "docs" / "pipeline.md",
 )
 PARTS: Final = ("recordings", "transports", "gateway", "bench_import", "pipeline")

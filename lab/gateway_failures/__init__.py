@@ -1,4 +1,4 @@
-"""What clients see when targets fail: the tables of docs/gateway/failures.md.
+"""What clients see when targets fail: the tables of docs/gateway/routes.md.
 
     python -m lab.gateway_failures                    prints what the official SDKs see
     python -m lab.gateway_failures --agents HOME      prints what Claude Code and Codex see

@@ -23,6 +23,8 @@ LINK: Final = re.compile(r"(?<=\]\()(?P<path>\.\./[^)#\s]+)(?P<anchor>#[^)\s]*)?
 """A link to a file above the page's folder."""
 FOREIGN_SCRIPT: Final = "https://unpkg.com/iframe-worker/shim"
 """What Zensical's plugin `offline` writes into each page."""
+PRIVATE: Final = re.compile(r'(id|title)="(streamlib[\w.]*\._(?!_)\w+)[^"]*"')
+"""A name of ours, or one that a signature refers to, with a private part at its end."""
 LANGUAGES: Final = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".css": "css"}
 
 
@@ -44,7 +46,7 @@ def stage() -> Path:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     text = text.replace("site_dir: build/site", "site_dir: site")
     text = text.replace("paths: [., parsers]", "paths: [.., ../parsers]")
-    text = text.replace("[lab/site/structs.py]", "[../lab/site/structs.py]")
+    text = re.sub(r"\blab/site/(?=\w+\.py)", "../lab/site/", text)
     configuration = BUILD / "mkdocs.yml"
     configuration.write_text(text, encoding="utf-8")
     return configuration
@@ -190,6 +192,19 @@ def broken_links(site: Path = SITE) -> list[str]:
             elif parts.fragment and target in pages and not _has_anchor(pages[target], link):
                 broken.append(f"{name}: {link}: no such heading")
     return broken
+
+
+def private_names(site: Path = SITE) -> list[str]:
+    """Names in the reference that begin with an underscore: a signature, a base or a heading.
+
+    Methods of operators (`__or__`) and of calls are public.
+    """
+    found: list[str] = []
+    for path in sorted((site / "reference").glob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        names = {name for _, name in PRIVATE.findall(text)}
+        found += [f"{path.name}: {name}: a private name" for name in sorted(names)]
+    return found
 
 
 def _has_anchor(page: _Page, link: str) -> bool:

@@ -1,4 +1,4 @@
-"""docs/inspection-format.md describes every key of the document, and no other."""
+"""docs/inspector.md describes every key of the inspection document, and no other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from streamlib.inspection.document import FindingCode
 from streamlib.inspection.forms import FORMS
 from tests.support.shared import ROOT
 
-PAGE = (ROOT / "docs" / "inspection-format.md").read_text(encoding="utf-8")
+PAGE = (
+    (ROOT / "docs" / "inspector.md")
+    .read_text(encoding="utf-8")
+    .partition("\n## The inspection document\n")[2]
+)
 NAMES = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", PAGE))))
 
 

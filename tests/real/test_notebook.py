@@ -1,4 +1,4 @@
-"""A real kernel runs the cells of docs/notebooks.md, README's first example, and the display."""
+"""A real kernel runs the cells of docs/sync.md, README's first example, and the display."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def kernel() -> Iterator[Kernel]:
 
 
 def test_cells_of_the_page_do_what_it_shows(kernel: Kernel) -> None:
-    page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "sync.md").read_text(encoding="utf-8")
     cells = [block for block in BLOCK.finditer(page) if CELL_MARK in (block["mark"] or "")]
     assert len(cells) == 4
     for cell in cells:
@@ -94,23 +94,26 @@ def test_cells_of_the_page_do_what_it_shows(kernel: Kernel) -> None:
 RESPONDING: Final = """
 import functools
 import streamlib
-from streamlib.display import display
+from anyio.from_thread import start_blocking_portal
 from streamlib.testing import running
 
-server = running()
-url = await server.__aenter__()
-streamlib.Client = functools.partial(streamlib.Client, base_url=url, api_key="key")
+threads = start_blocking_portal()  # the kernel's own loop stands still while SyncClient waits
+server = threads.__enter__().wrap_async_context_manager(running())
+url = server.__enter__()
+streamlib.SyncClient = functools.partial(streamlib.SyncClient, base_url=url, api_key="key")
 """
 """The loopback provider responds to a client that asks a real one."""
 
 
-def test_first_example_of_the_readme_runs_with_await(kernel: Kernel) -> None:
+def test_anyio_run_fails_in_a_cell(kernel: Kernel) -> None:
+    assert "Already running asyncio" in kernel.run("import anyio\nanyio.run(anyio.sleep, 0)").error
+
+
+def test_first_example_of_the_readme_runs_in_a_cell(kernel: Kernel) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = next(iter(BLOCK.finditer(readme)))
-    assert example["code"].endswith("\nanyio.run(main)\n")
     assert kernel.run(RESPONDING).error == ""
-    assert "Already running asyncio" in kernel.run(example["code"]).error
-    ran = kernel.run(example["code"].replace("\nanyio.run(main)\n", "\nawait main()\n"))
+    ran = kernel.run(example["code"])
     assert ran.error == ""
     assert "You said: Name three rivers" in ran.printed
 

@@ -25,7 +25,7 @@ from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.real]
 
-PAGE: Final = ROOT / "docs" / "gateway" / "two-clients.md"
+PAGE: Final = ROOT / "docs" / "gateway" / "clients.md"
 FILE: Final = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 QUERY: Final = re.compile(r"^\| [^|]+ \| `(.+)` \|$", re.MULTILINE)
 TEN_MINUTES: Final = 600.0

@@ -1,4 +1,4 @@
-"""What clients see of failing targets: the tables of docs/gateway/failures.md are current."""
+"""What clients see of failing targets: the tables of docs/gateway/routes.md are current."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ each_route = pytest.mark.parametrize("targets", ROUTES)
 
 
 def on_the_page(targets: str) -> str:
-    page = (ROOT / "docs" / "gateway" / "failures.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "gateway" / "routes.md").read_text(encoding="utf-8")
     return page[page.index(f"| {HEADS[targets]} |") :].split("\n<!--")[0]
 
 

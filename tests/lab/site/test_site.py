@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import griffe
 import pytest
 
 import streamlib
 from lab import site
+from lab.site.internals import Internals
 from tests.support.shared import ROOT
 
 DOCS = ROOT / "docs"
@@ -66,3 +68,29 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
         "a.html: b.html#gone: no such heading",
         "a.html: c.html: no such file",
     ]
+
+
+def test_private_names_in_the_reference_are_found(tmp_path: Path) -> None:
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "a.html").write_text(
+        '<h2 id="streamlib.a.Stage.__or__"><h2 id="streamlib.a.Stage"><code>'
+        '<span title="streamlib.a.starts._Choice">_Choice</span>'
+        '<span title="typing.Any">Any</span></code>',
+        encoding="utf-8",
+    )
+    assert site.private_names(tmp_path) == ["a.html: streamlib.a.starts._Choice: a private name"]
+
+
+def test_reference_leaves_out_bases_that_no_page_names() -> None:
+    internals = Internals()
+
+    def bases(path: Path, name: str) -> list[str]:
+        module = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        text = path.read_text(encoding="utf-8")
+        found = griffe.visit(module, path, text).classes[name]
+        internals.on_class(cls=found)
+        return [str(base) for base in found.bases]
+
+    pipeline = ROOT / "streamlib" / "pipeline"
+    assert bases(pipeline / "item_streams.py", "ItemStream") == []
+    assert bases(pipeline / "starts.py", "StartedStream") == ["Pipeline[ResponseEvent]"]
