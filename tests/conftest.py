@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.shared import CORPUS, MISSING, ROOT, SHARED
+from tests.support.thorough import PROFILE
 
 pytest_plugins = ["pytester"]  # for the tests of our own plugin
 
@@ -34,7 +35,7 @@ settings.register_profile(
 settings.register_profile(
     "thorough", settings.get_profile("default"), max_examples=2_000, derandomize=False
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.load_profile(PROFILE)
 
 
 @pytest.fixture(params=["asyncio", "trio"])
