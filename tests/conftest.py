@@ -51,6 +51,14 @@ def asgi_server(anyio_backend: str) -> None:
         pytest.importorskip("hypercorn", reason="no server for trio: hypercorn is not installed")
 
 
+@pytest.fixture(scope="module")
+def frozen_heap() -> None:
+    """For tests that collect garbage again and again: what tests before them left is not walked
+    each time, which takes longer than the tests."""
+    gc.collect()
+    gc.freeze()
+
+
 LONG_FILES: Final = (
     "test_cross_wire.py",
     "test_dialect_prefixes.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 from contextlib import suppress
 
@@ -23,19 +22,14 @@ from lab.storm.yields import (
 )
 from tests.support.thorough import THOROUGH
 
+# Each operation ends with a collection, for warnings about what it dropped.
+pytestmark = pytest.mark.usefixtures("frozen_heap")
+
 QUICK = {"stream", "respond", "agent", "gateway", "race", "tee", "log.write, SQLite", "connect"}
 """One of each kind; `python -m lab.storm --yields` runs all, at each of their yields."""
 EVERY = 3 if THOROUGH else 9
 """Each run begins at another yield: with eight runs, code that all share is cancelled at eight of
 nine, though each run tries one of nine."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def frozen_heap() -> None:
-    """Each operation ends with a collection of garbage, for warnings about what it dropped: what
-    the tests before have left is not walked each time."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.mark.parametrize(("transport", "loop", "way"), RUNS)
