@@ -29,11 +29,15 @@ VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/tra
 """What is run with other versions: what depends on them."""
 
 THOROUGH_TESTS = (
+    "tests/lab/storm/test_yields.py",
+    "tests/parsers/dialects/test_dialect_prefixes.py",
+    "tests/properties/test_stages_encoders.py",
+    "tests/properties/test_type_confusion.py",
     "tests/properties/test_invariants_generated.py",
     "tests/parsers/wires/chat/test_chat_invariants.py",
     "tests/parsers/wires/responses/test_responses_invariants.py",
 )
-"""The properties of which `thorough` tries more examples: a minute on two cores."""
+"""Of which `thorough` tries more examples, yields or bodies than the default run."""
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 """Those of the classifiers in pyproject.toml."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.shared import CORPUS, MISSING, ROOT, SHARED
+from tests.support.thorough import PROFILE
 
 pytest_plugins = ["pytester"]  # for the tests of our own plugin
 
@@ -34,7 +35,7 @@ settings.register_profile(
 settings.register_profile(
     "thorough", settings.get_profile("default"), max_examples=2_000, derandomize=False
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.load_profile(PROFILE)
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -48,6 +49,14 @@ def asgi_server(anyio_backend: str) -> None:
     """Skips a test whose loop has no server for ASGI applications here."""
     if anyio_backend == "trio":
         pytest.importorskip("hypercorn", reason="no server for trio: hypercorn is not installed")
+
+
+@pytest.fixture(scope="module")
+def frozen_heap() -> None:
+    """For tests that collect garbage again and again: what tests before them left is not walked
+    each time, which takes longer than the tests."""
+    gc.collect()
+    gc.freeze()
 
 
 LONG_FILES: Final = (

@@ -167,16 +167,21 @@ def _is_added(table: WireTable, pointer: str) -> bool:
 
 def leaves_of(value: Any, pointer: str = "") -> Body:
     """JSON pointer -> value, of every scalar and every empty object or list."""
+    found: Body = {}
+    _add_leaves(found, value, pointer)
+    return found
+
+
+def _add_leaves(found: Body, value: Any, pointer: str) -> None:
     if isinstance(value, dict) and value:
         members = [(str(key).replace("~", "~0").replace("/", "~1"), value[key]) for key in value]
     elif isinstance(value, list) and value:
         members = [(str(index), entry) for index, entry in enumerate(value)]
     else:
-        return {pointer: value}
-    found: Body = {}
+        found[pointer] = value
+        return
     for key, inner in members:
-        found |= leaves_of(inner, f"{pointer}/{key}")
-    return found
+        _add_leaves(found, inner, f"{pointer}/{key}")
 
 
 # --- reports ---

@@ -9,7 +9,6 @@ and with no exception of its own.
 from __future__ import annotations
 
 import asyncio
-import gc
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -445,7 +444,7 @@ async def settled(is_well: Callable[[], bool]) -> bool:
 
 
 async def cancel_everywhere(
-    operations: dict[str, Operation], transport: str, way: Way, *, every: int = 1
+    operations: dict[str, Operation], transport: str, way: Way, *, every: int = 1, first: int = 1
 ) -> Leaks:
     """Cancels each operation at each of its yields.
 
@@ -454,6 +453,7 @@ async def cancel_everywhere(
         transport: name of the HTTP library.
         way: how it is cancelled.
         every: 3 takes every third yield.
+        first: the yield, counted from 1, to begin with.
     """
     leaks = Leaks()
     async with running() as url:
@@ -462,14 +462,13 @@ async def cancel_everywhere(
             examples: list[str] = []
             counts: Counter[str] = Counter()
             with counted_warnings(counts, examples):
-                at = 1
+                at = first
                 reached = not wrong
                 while reached and at < MOST_YIELDS:
                     reached, found = await try_once(operation, url, transport, at, way)
                     leaks.cancellations[name] += reached
                     wrong += [f"at yield {at}: {each}" for each in found]
                     at += every
-                gc.collect()
             wrong += examples
             leaks.found += [f"{name}: {each}" for each in wrong]
     return leaks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 from tests.support.shared import ROOT
 
@@ -26,6 +27,7 @@ def rooms() -> set[str]:
     return found - {"__init__", "__main__"}
 
 
+@cache
 def imported_by(room: str) -> set[str]:
     """Rooms that a room imports."""
     folder = ROOT / "streamlib" / room

@@ -40,6 +40,12 @@ from streamlib_parsers.items import BUILT_IN_CALLS, Origin, snake_case, tag
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.thorough import THOROUGH
+
+EXAMPLES = 60 if THOROUGH else 25
+"""For each wire and stage; the thorough run tries more."""
+EXAMPLES_A_KIND = 20 if THOROUGH else 8
+"""For each wire and each of nine kinds of events."""
 
 STAGES: dict[str, Callable[[], Any]] = {"aggregate": aggregate, "coalesce": lambda: coalesce(1)}
 DROPPED = (
@@ -128,6 +134,7 @@ ITEMS = st.lists(
 
 @pytest.mark.parametrize("wire", WIRE_APIS)
 @pytest.mark.parametrize("stage", STAGES)
+@settings(max_examples=EXAMPLES)
 @given(items=ITEMS, overlap=st.booleans())
 def test_stage_before_an_encoder_loses_no_text(
     wire: Any, stage: str, items: Any, overlap: bool
@@ -180,7 +187,7 @@ def test_coalesce_keeps_items_that_grow_at_once(wire: Any, items: Any) -> None:
 
 @pytest.mark.parametrize("wire", WIRE_APIS)
 @pytest.mark.parametrize("dropped", DROPPED)
-@settings(max_examples=20)
+@settings(max_examples=EXAMPLES_A_KIND)
 @given(items=ITEMS, overlap=st.booleans())
 def test_dropped_events_lose_no_item_silently(
     wire: Any, dropped: Any, items: Any, overlap: bool
@@ -208,6 +215,7 @@ OF_TEXTS = (("text", "cited"), ("reasoning", "summary"), ("call", "custom"))
 
 @pytest.mark.parametrize("target", [*WIRE_APIS, "vercel", "agui"])
 @pytest.mark.parametrize("stage", [*STAGES, None])
+@settings(max_examples=EXAMPLES)
 @given(events=answers("responses", failing=False))
 def test_built_in_call_is_encoded_or_reported(
     target: Any, stage: str | None, events: list[ResponseEvent]

@@ -2,7 +2,7 @@
 
 Generators produce what a wire sends; they rarely put a list where text is expected. The keys are
 read from the code itself, so that a new key is tried at once. The long form (`-m slow`) tries all
-of them, the default a seeded tenth or less.
+of them, the thorough run a seeded tenth or less, the default run the first third of that.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.invoke_payloads import STREAMED
 from tests.support.metrics import figure
 from tests.support.shared import ROOT
+from tests.support.thorough import THOROUGH
 
 PURE: Final = ROOT / "parsers" / "streamlib_parsers"
 SHARED: Final = (
@@ -34,7 +35,7 @@ SHARED: Final = (
     "usage.py",
 )
 WRONG_VALUES: Final[tuple[Any, ...]] = ([], {}, [{}], 5, "x")
-SAMPLE: Final = 3_000
+SAMPLE: Final = 3_000 if THOROUGH else 1_000
 """Of some hundred thousand on each wire."""
 
 Path = tuple[int | str, ...]

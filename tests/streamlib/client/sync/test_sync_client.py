@@ -429,6 +429,7 @@ def test_exit_and_fork_neither_hang_nor_share_sockets() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("frozen_heap")
 def test_an_interrupt_at_some_lines_closes_the_socket() -> None:
     """The small form of `python -m lab.sync interrupts`."""
     result = interrupts.by_line(8)
@@ -437,6 +438,7 @@ def test_an_interrupt_at_some_lines_closes_the_socket() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("frozen_heap")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no alarm signal")
 def test_an_interrupt_of_a_stalled_stream_closes_the_socket() -> None:
     result = interrupts.by_time(5)
