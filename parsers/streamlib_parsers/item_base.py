@@ -155,7 +155,7 @@ M = TypeVar("M", bound=Struct)
 class NamedFields(StructMeta):
     """Names the field that was meant where a program writes one that a Struct has not.
 
-    `meant` of the class has the names of other libraries; of other names the nearest field is
+    `_meant` of the class has the names of other libraries; of other names the nearest field is
     named. msgspec's own error has only the name that was written.
     """
 
@@ -172,7 +172,7 @@ class NamedFields(StructMeta):
 def _unknown_field(kind: type[Struct], name: str) -> str:
     from difflib import get_close_matches  # for misspelt names alone
 
-    elsewhere: dict[str, str] = getattr(kind, "meant", {})
+    elsewhere: dict[str, str] = getattr(kind, "_meant", {})
     fields = kind.__struct_fields__
     near = [elsewhere[name]] if name in elsewhere else get_close_matches(name, fields, 1)
     meant = f"{near[0]}=…" if near else f"one of {', '.join(fields)}"

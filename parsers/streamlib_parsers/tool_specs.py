@@ -94,7 +94,7 @@ class ToolSpec(
         options: further options that only some wires have.
     """
 
-    meant: ClassVar[dict[str, str]] = {
+    _meant: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("parameters", "input_schema", "inputSchema", "json_schema"), "schema"),
         **dict.fromkeys(("cache_control", "cachePoint"), "cache"),
     }

@@ -28,7 +28,7 @@ class RetryPolicy(Struct, frozen=True, metaclass=NamedFields):
             that was silent until its deadline would be waited for as long once more.
     """
 
-    meant: ClassVar[dict[str, str]] = {
+    _meant: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("max_retries", "attempts", "max_attempts", "total"), "retries"),
         **dict.fromkeys(("backoff", "initial_delay", "delay"), "base"),
         **dict.fromkeys(("max_delay", "max_backoff", "backoff_max"), "cap"),

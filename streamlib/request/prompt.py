@@ -67,7 +67,7 @@ class ReasoningOptions(
             between_tools).
     """
 
-    meant: ClassVar[dict[str, str]] = {
+    _meant: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("level", "reasoning_effort", "thinking_level"), "effort"),
         **dict.fromkeys(("budget_tokens", "thinking_budget", "max_tokens"), "budget"),
         "include_thoughts": "summary",
@@ -108,7 +108,7 @@ class CacheOptions(
         prewarm: True fills the cache without generating anything (responses from gpt-5.6 on).
     """
 
-    meant: ClassVar[dict[str, str]] = {
+    _meant: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("time", "lifetime", "type", "duration", "expires"), "ttl"),
         **dict.fromkeys(("items", "indexes", "messages"), "breakpoints"),
         "system": "instructions",

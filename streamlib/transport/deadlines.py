@@ -34,7 +34,7 @@ class Deadlines(Struct, frozen=True, metaclass=NamedFields):
         drain: after the end, so that the connection can be reused. No error.
     """
 
-    meant: ClassVar[dict[str, str]] = {
+    _meant: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("timeout", "request", "seconds"), "total"),
         **dict.fromkeys(("read", "read_timeout", "sock_read"), "idle"),
         **dict.fromkeys(("connect_timeout", "sock_connect"), "connect"),
