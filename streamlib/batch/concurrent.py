@@ -6,7 +6,8 @@ import hashlib
 import os
 import random
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -71,15 +72,12 @@ async def map_concurrent(
     if limit < 1:
         raise ValueError(f"limit is a number of prompts from 1, not {limit}")
     digests = {row_id: _digest(prompt, model) for row_id, prompt in prompts.items()}
-    rows: dict[str, BatchRow] = {}
-    file: RowFile | None = None
-    if out is not None:
-        file = RowFile(Path(out))
-        rows = file.load(digests)
+    file = RowFile(None if out is None else Path(out))
+    rows = file.load(digests)
     run = _SharedRun(client, model, retry)
     board = _Progress(len(prompts), rows, progress or _to_stderr)
-    # One iterator for all workers: each takes the next prompt when it is free.
-    waiting = iter([row_id for row_id in prompts if row_id not in rows])
+    # One queue for all workers: each takes the next prompt when it is free.
+    waiting = deque(row_id for row_id in prompts if row_id not in rows)
     workers: dict[int, Any] = {}
     for number in range(min(limit, len(prompts) - len(rows))):
         workers[number] = _answered(run, waiting, prompts, digests)
@@ -87,33 +85,40 @@ async def map_concurrent(
     rows_in_turn: Any = merge(workers, ahead=1)
     try:
         async with rows_in_turn:
-            async for _, merged_row in rows_in_turn:
-                row: BatchRow = merged_row
-                try:
-                    row = _priced(row, price)
-                finally:  # what was paid for is written, whatever the price says
-                    if file is not None:
+            try:
+                async for _, merged_row in rows_in_turn:
+                    row: BatchRow = merged_row
+                    del run.unread[str(row.id)]
+                    try:
+                        row = _priced(row, price)
+                    finally:  # what was paid for is written, whatever the price says
                         file.write(row)
-                board.add(row)
-                if stop_after is not None and board.failed >= stop_after:
-                    break
-                board.show_now_and_then(run.pause)
+                    board.add(row)
+                    if stop_after is not None and board.failed >= stop_after:
+                        break
+                    board.show_now_and_then(run.pause)
+            finally:
+                waiting.clear()  # whoever is free now asks nothing more
     finally:
-        if file is not None:
-            file.close()
+        # They came while the run ended, and are paid for, too.
+        for row in run.unread.values():
+            board.add(row)
+        file.close(run.unread.values())
     board.show()
     return [rows[row_id] for row_id in prompts if row_id in rows]
 
 
 async def _answered(
     run: _SharedRun,
-    waiting: Iterator[str],
+    waiting: deque[str],
     prompts: Mapping[str, Question],
     digests: Mapping[str, str],
 ) -> AsyncGenerator[BatchRow]:
     """The rows of one prompt after another, as long as there are any."""
-    for row_id in waiting:
-        yield await run.row(row_id, prompts[row_id], digests[row_id])
+    while waiting:
+        row_id = waiting.popleft()
+        run.unread[row_id] = await run.row(row_id, prompts[row_id], digests[row_id])
+        yield run.unread[row_id]
 
 
 class _SharedRun:
@@ -127,6 +132,8 @@ class _SharedRun:
         """No request is sent before its end."""
         self._answered = 0
         """Responses without an error."""
+        self.unread: dict[str, BatchRow] = {}
+        """Rows that are there, and were not taken yet, by their ids."""
 
     async def row(self, row_id: str, prompt: Question, digest: str) -> BatchRow:
         """The row of one prompt, asked again where that may help."""

@@ -29,7 +29,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
-from streamlib.client.watch import NOBODY, Watcher, watcher_of
+from streamlib.client.watch import NOBODY, Watcher
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
@@ -130,7 +130,7 @@ class ClientSetup:
         if on_event is not None:
             self._make_stream = partial(HookedStream, on_event=on_event)
         self._resumes = resume
-        self._telemetry = watcher_of(telemetry)
+        self._telemetry = _watcher_of(telemetry)
         self._background_endpoints: set[str] = set()
         """Base URLs that this client requested background responses from: for their cursors."""
         self._clock = clock
@@ -372,6 +372,24 @@ class ClientSetup:
         if self._telemetry is not None and config.request is not None:
             watch = self._telemetry.of_stream(config.request, prompt)
         return msgspec.structs.replace(config, prompt=prompt, watch=watch)
+
+
+def _watcher_of(telemetry: Watcher | bool | None) -> Watcher | None:  # noqa: FBT001  # an option
+    """The telemetry of a client: `True` stands for one with its defaults.
+
+    Raises:
+        ModuleNotFoundError: the extra `otel` is not installed.
+        TypeError: it is something else.
+    """
+    if telemetry is None or telemetry is False:
+        return None
+    if telemetry is True:
+        from streamlib.client.otel import Telemetry  # an extra: loaded where somebody asks for it
+
+        return Telemetry()
+    if not hasattr(telemetry, "of_stream"):
+        raise TypeError(f"telemetry is True or `Telemetry(…)`, not {telemetry!r:.100}")
+    return telemetry
 
 
 def _attempt_hooks(

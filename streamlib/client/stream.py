@@ -34,6 +34,7 @@ from streamlib.client.stream_state import (
     shown_state,
 )
 from streamlib.client.stream_timing import StreamTimes
+from streamlib.client.watch import NOBODY
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, Loops, OutputText, TextDeltas
@@ -263,7 +264,9 @@ class ResponseStream:
 
     async def __aenter__(self) -> Self:
         self._move(StreamAction.ENTER)
-        with self._config.watch.opening():
+        # One that was closed before sends nothing: nothing is told of it.
+        watch = NOBODY if self._state in ENDED else self._config.watch
+        with watch.opening():
             await self._exclusive(self._open)
         return self
 

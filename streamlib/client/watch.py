@@ -97,21 +97,3 @@ class Watcher(CallWatcher, Protocol):
     def of_run(self, prompt: Prompt, name: str | None, model: str) -> RunWatch:
         """Watches a run of an agent: its first prompt, its name, its model."""
         ...
-
-
-def watcher_of(telemetry: Watcher | bool | None) -> Watcher | None:  # noqa: FBT001  # an option
-    """The telemetry of a client: `True` stands for one with its defaults.
-
-    Raises:
-        ModuleNotFoundError: the extra `otel` is not installed.
-        TypeError: it is something else.
-    """
-    if telemetry is None or telemetry is False:
-        return None
-    if telemetry is True:
-        from streamlib.client.otel import Telemetry  # an extra: loaded where somebody asks for it
-
-        return Telemetry()
-    if not hasattr(telemetry, "of_stream"):
-        raise TypeError(f"telemetry is True or `Telemetry(…)`, not {telemetry!r:.100}")
-    return telemetry

@@ -167,7 +167,12 @@ class PipedRun:
                 return
         await self._stream.aclose()
         self._stream = self._send(self._prompt)
-        await self._enter_stream()
+        if self._is_stopped:  # meanwhile: this one is not sent
+            await self._stream.aclose()
+        try:
+            await self._enter_stream()
+        except StreamError as error:
+            self._end_stopped(error)
 
     def _recover(self, error: ErrorInfo | None) -> bool:
         """Takes the provider state out of the history; returns whether there was any."""
@@ -206,7 +211,8 @@ class PipedRun:
         self._ready.extend(self._stream.rest() or [Failed(error.info)])
 
     async def _enter_stream(self) -> None:
-        self._watch.requested()
+        if not self._is_stopped:
+            self._watch.requested()
         with self._watch.current():
             await self._stream.__aenter__()
 

@@ -219,9 +219,11 @@ class TimedSpan:
             return {}
         try:
             content = write()
-        except Exception:  # noqa: BLE001  # a stage of the user's may raise anything
-            # What cannot be redacted is not recorded; the request itself goes on.
-            _log.warning("telemetry leaves content out: it cannot be written", exc_info=True)
+        except Exception as error:  # noqa: BLE001  # a stage of the user's may raise anything
+            # What cannot be redacted is not recorded; the request itself goes on. The log has the
+            # kind alone: the message may quote what was to be redacted.
+            kind = type(error).__qualname__
+            _log.warning("telemetry leaves content out: it cannot be written (%s)", kind)
             return {}
         if self.telemetry.content in ("spans", "both"):
             for name, value in content.items():

@@ -22,7 +22,6 @@ from streamlib_parsers.events import ResponseEvent, RunEvent
 
 if TYPE_CHECKING:
     from streamlib.client.sync import SyncClient
-    from streamlib.client.sync.stream import SyncStream
 
 
 class HostedSource(Protocol):
@@ -46,6 +45,21 @@ class HostedSource(Protocol):
     def __aiter__(self) -> AsyncIterator[RunEvent]: ...
 
     async def aclose(self) -> None:
+        """Closes its connection."""
+        ...
+
+
+class OwnedStream(Protocol):
+    """The stream of a `SyncClient`, as far as its driver enters and closes it."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not entered yet."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def close(self) -> None:
         """Closes its connection."""
         ...
 
@@ -129,10 +143,17 @@ class HostedDriver:
 class LoopDriver(HostedDriver):
     """The same for the stream of a `SyncClient`, which it owns."""
 
-    def __init__(self, stream: SyncStream, stages: Sequence[Stage], options: PipeOptions) -> None:
-        source = HookedEvents(stream._stream, stream._on_event)
-        super().__init__(Pipeline[Any](source, stages, options), stream._client)
+    def __init__(
+        self,
+        stream: OwnedStream,
+        events: HookedEvents,
+        client: SyncClient,
+        stages: Sequence[Stage],
+        options: PipeOptions,
+    ) -> None:
+        super().__init__(Pipeline[Any](events, stages, options), client)
         self._stream = stream
+        self._events = events
         self._stages = stages
         self._options = options
 
@@ -152,7 +173,8 @@ class LoopDriver(HostedDriver):
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
         together = merged(self._options, options)
-        return LoopDriver(self._stream, (*self._stages, *stages), together)
+        every = (*self._stages, *stages)
+        return LoopDriver(self._stream, self._events, self._client, every, together)
 
 
 class HookedEvents(BatchSource):

@@ -308,9 +308,10 @@ class SyncStream:
 
     def _pipe_driver(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """What runs a pipeline in the client's thread."""
-        from streamlib.client.sync.piped import LoopDriver
+        from streamlib.client.sync.piped import HookedEvents, LoopDriver
 
-        return LoopDriver(self, stages, options)
+        events = HookedEvents(self._stream, self._on_event)
+        return LoopDriver(self, events, self._client, stages, options)
 
     def __iter__(self) -> SyncStream:
         aiter(self._stream)  # raises if it was read to its end

@@ -22,59 +22,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
-from streamlib.history.transcripts.parallel_results import with_parallel_results
-from streamlib.history.transcripts.source import JsonSource, SourceEntry, mistake, text_at
+from streamlib.history.transcripts.parallel_results import MESSAGES, Node, with_parallel_results
+from streamlib.history.transcripts.source import JsonSource, mistake, text_at
 from streamlib_parsers.items import JsonObject
 
 LINKED: Final = ("user", "assistant", "progress", "system", "attachment")
 """Types of lines that form the tree; all others are about the session (titles, snapshots …)."""
-
-MESSAGES: Final = ("user", "assistant")
-
-
-class Node:
-    """A line of the tree."""
-
-    def __init__(self, entry: SourceEntry, index: int) -> None:
-        value, path = entry.value, entry.path
-        self.value = value
-        self.path = path
-        self.index = index
-        """Its number among the lines of the tree."""
-        self.raw = entry.raw
-        self.uuid = text_at(value, "uuid", path, path)
-        self.parent = text_at(value, "parentUuid", path) or None
-        self.type = text_at(value, "type", path)
-        message = value.get("message")
-        self.message: JsonObject = message if isinstance(message, dict) else {}
-        self.is_side = bool(value.get("isSidechain") or value.get("teamName"))
-        """Whether it belongs to a subagent or a team."""
-        if self.type in MESSAGES and not self.message:
-            raise ValueError(f"{path}/message: not a JSON object")
-
-    @property
-    def is_main(self) -> bool:
-        """Whether it belongs to the conversation of the user, and is shown in it."""
-        return not (self.is_side or self.value.get("isMeta"))
-
-    @property
-    def response_id(self) -> str | None:
-        """The id of the response that an assistant's line is a block of."""
-        result = self.message.get("id")
-        if self.type == "assistant" and isinstance(result, str) and result:
-            return result
-        return None
-
-    def ids(self, block_type: str, key: str) -> list[str]:
-        """The ids in its content blocks of a type."""
-        content = self.message.get("content")
-        blocks = content if isinstance(content, list) else []
-        ids: list[str] = []
-        for block in blocks:
-            if isinstance(block, dict) and block.get("type") == block_type:
-                if isinstance(block.get(key), str):
-                    ids.append(block[key])
-        return ids
 
 
 def read_claude_code(source: JsonSource, draft: TranscriptDraft) -> None:

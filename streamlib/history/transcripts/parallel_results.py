@@ -11,10 +11,57 @@ after the last line of their response, as Claude Code's own reader puts them.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import Final
 
-if TYPE_CHECKING:
-    from streamlib.history.transcripts.claude_code import Node
+from streamlib.history.transcripts.source import SourceEntry, text_at
+from streamlib_parsers.items import JsonObject
+
+MESSAGES: Final = ("user", "assistant")
+
+
+class Node:
+    """A line of the tree."""
+
+    def __init__(self, entry: SourceEntry, index: int) -> None:
+        value, path = entry.value, entry.path
+        self.value = value
+        self.path = path
+        self.index = index
+        """Its number among the lines of the tree."""
+        self.raw = entry.raw
+        self.uuid = text_at(value, "uuid", path, path)
+        self.parent = text_at(value, "parentUuid", path) or None
+        self.type = text_at(value, "type", path)
+        message = value.get("message")
+        self.message: JsonObject = message if isinstance(message, dict) else {}
+        self.is_side = bool(value.get("isSidechain") or value.get("teamName"))
+        """Whether it belongs to a subagent or a team."""
+        if self.type in MESSAGES and not self.message:
+            raise ValueError(f"{path}/message: not a JSON object")
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it belongs to the conversation of the user, and is shown in it."""
+        return not (self.is_side or self.value.get("isMeta"))
+
+    @property
+    def response_id(self) -> str | None:
+        """The id of the response that an assistant's line is a block of."""
+        result = self.message.get("id")
+        if self.type == "assistant" and isinstance(result, str) and result:
+            return result
+        return None
+
+    def ids(self, block_type: str, key: str) -> list[str]:
+        """The ids in its content blocks of a type."""
+        content = self.message.get("content")
+        blocks = content if isinstance(content, list) else []
+        ids: list[str] = []
+        for block in blocks:
+            if isinstance(block, dict) and block.get("type") == block_type:
+                if isinstance(block.get(key), str):
+                    ids.append(block[key])
+        return ids
 
 
 def with_parallel_results(nodes: dict[str, Node], chain: list[Node]) -> list[Node]:

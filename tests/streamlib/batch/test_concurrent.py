@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,9 @@ from streamlib import ErrorInfo, Response
 from streamlib.batch import map_concurrent
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import MODEL, TurnLike, loopback, scripted
+from tests.support.clients import make_client
+from tests.support.gateways import Upstream, error_response, stream_response
+from tests.support.messages_frames import end, start
 
 pytestmark = pytest.mark.anyio
 
@@ -105,6 +111,34 @@ async def test_price_that_fails_loses_no_row(tmp_path: Path) -> None:
     assert written(out) == ["case-0"]
 
 
+async def test_run_that_ends_writes_all_rows_that_came(tmp_path: Path) -> None:
+    """Rows that came while the first was taken were lost: the next run paid for them again."""
+    out = tmp_path / "rows.jsonl"
+    upstream = Upstream(stream_response("messages", start(), end()))
+
+    def price(response: Response) -> float:
+        raise LookupError(response.model)
+
+    async with make_client("http://faulty", upstream) as client:
+        run = partial(map_concurrent, PROMPTS, "faulty:m", client=client, out=out, limit=6)
+        with pytest.raises(LookupError):
+            await run(price=price, progress=silent)
+        assert len(written(out)) == 6
+        upstream.requests.clear()
+        rows = await run(progress=silent)
+    assert len(upstream.requests) == 6
+    assert len(rows) == 12
+
+
+async def test_rest_that_failed_meanwhile_has_rows() -> None:
+    upstream = Upstream(error_response("messages", 401, ErrorInfo("authentication", "no")))
+    async with make_client("http://faulty", upstream) as client:
+        rows = await map_concurrent(
+            PROMPTS, "faulty:m", client=client, limit=3, stop_after=1, progress=silent
+        )
+    assert len(rows) == 3
+
+
 async def test_failure_is_a_row_and_the_rest_goes_on() -> None:
     turns: list[TurnLike] = [*[BROKEN] * 3, *["c"] * 12]
     async with scripted(turns) as client:
@@ -193,6 +227,40 @@ async def test_file_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
     async with scripted(["a"] * 12) as client:
         with pytest.raises(OSError, match="directory"):
             await map_concurrent(PROMPTS, MODEL, client=client, out=tmp_path, progress=silent)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_line_that_is_written_in_parts_is_whole_or_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    """A disk that is full writes a part of a line, and the next row followed in its middle."""
+    out = tmp_path / "rows.jsonl"
+    async with scripted(["a"] * 12) as client:
+        run = partial(map_concurrent, PROMPTS, MODEL, client=client, out=out, progress=silent)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "open", lambda path, *_, **__: SlowDisk(path, is_full))
+            if is_full:
+                with pytest.raises(OSError, match="No space"):
+                    await run()
+            else:
+                await run()
+    assert sorted(written(out)) == sorted([] if is_full else PROMPTS)
+
+
+class SlowDisk(FileIO):
+    """A file that writes some bytes at a time, and then has no space if it is full."""
+
+    def __init__(self, path: Path, is_full: bool) -> None:
+        super().__init__(path, "a")
+        self._is_full = is_full
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        """Writes some of the bytes."""
+        if self._is_full and self._written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._written += 1
+        return super().write(data[:40])
 
 
 async def test_limit_below_one_is_refused() -> None:

@@ -31,12 +31,14 @@ from streamlib import (
     agent,
     user,
 )
+from streamlib.client import AttemptRequest
 from streamlib.testing import MODEL, scripted
 from streamlib.testing.provider.turns import Turn
 from tests.support.clients import KEY, MemoryTransport, make_client
 from tests.support.gateways import Upstream, error_response, stream_response
 from tests.support.loops import asyncio_alone
 from tests.support.messages_frames import block, end, start, text_deltas
+from tests.support.telemetry import Recorded
 
 PERSON: ContextVar[str] = ContextVar("PERSON", default="nobody")
 
@@ -409,6 +411,31 @@ async def test_refused_history_is_sent_once_more(errors: Any) -> None:
     ]
     assert [b"sig" in request.body for request in upstream.requests] == [True, False]
     assert not any(item.signature for item in run.history)
+
+
+@pytest.mark.parametrize("errors", ["raise", "event"])
+async def test_run_that_is_stopped_while_it_recovers_ends(errors: Any) -> None:
+    """The second request was refused by the stop, and its exception left the loop."""
+    recorded = Recorded()
+    upstream = Upstream(REFUSED, stream_response("messages", *SPOKEN))
+
+    async def stop_at_the_second(request: AttemptRequest) -> None:
+        if upstream.requests:
+            run.stop()
+            await anyio.sleep(0.01)  # another task closes the stream
+
+    options: dict[str, Any] = {
+        "telemetry": recorded.telemetry,
+        "on_request": stop_at_the_second,
+    }
+    async with make_client("http://faulty", upstream, **options) as client:
+        run = agent(client, SIGNED, model="faulty:m", errors=errors, recover=True)
+        events = await finish(run)
+    assert kinds(events) == ["Failed"]
+    assert run.response.error is not None
+    assert run.response.error.kind == "cancelled"
+    names = sorted(span.name for span in recorded.spans)
+    assert names == ["chat m", "chat m", "invoke_agent"]
 
 
 @pytest.mark.parametrize("history", [SIGNED, [user("a")]])

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import anyio
 import pytest
+from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
 from streamlib import (
@@ -327,6 +328,35 @@ async def test_stream_that_is_left_early_is_cancelled() -> None:
     assert recorded.events == []
 
 
+async def test_stream_that_was_closed_before_has_no_span() -> None:
+    """Its span was begun, and never ended."""
+    recorded, begun = Recorded(), Begun()
+    recorded.tracer_provider.add_span_processor(begun)
+    options: Any = {"telemetry": recorded.telemetry}
+    async with loopback(client=options) as client:
+        stream = client.stream("hi", MODEL, errors="event")
+        await stream.aclose()
+        async with stream:
+            pass
+        run = agent(client, "hi", model=MODEL)
+        run.stop()
+        await read_run(run)
+    assert begun.names == [span.name for span in recorded.spans] == ["invoke_agent"]
+    [calls] = recorded.metrics["gen_ai.invoke_agent.inference_calls"].data.data_points
+    assert calls.sum == 0
+
+
+class Begun(SpanProcessor):
+    """The names of the spans that were begun."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """See `SpanProcessor`."""
+        self.names.append(span.name)
+
+
 async def test_stream_that_is_read_event_by_event_has_one_end() -> None:
     recorded = Recorded()
     options: Any = {"telemetry": recorded.telemetry}
@@ -494,7 +524,7 @@ async def test_redaction_comes_before_what_is_recorded() -> None:
     assert "rain in ***" in spans
 
 
-async def test_redaction_that_fails_leaves_content_out() -> None:
+async def test_redaction_that_fails_leaves_content_out(caplog: pytest.LogCaptureFixture) -> None:
     def fail(text: str) -> str:
         raise LookupError(text)
 
@@ -505,6 +535,8 @@ async def test_redaction_that_fails_leaves_content_out() -> None:
     attributes = recorded.attributes("chat")
     assert "gen_ai.input.messages" not in attributes
     assert attributes["gen_ai.usage.output_tokens"] is not None
+    assert "LookupError" in caplog.text
+    assert "secret" not in caplog.text  # the exception quotes it
 
 
 @pytest.mark.parametrize(
