@@ -56,26 +56,9 @@ _STORED_FILE: Final = re.compile(
 """How the address of a file begins that a provider reads with the gateway's key; it reads any other
 address as anybody may."""
 
-_TEXTS: Final = "|".join(
-    [
-        r"\\u",  # an escape may hide the name of a field
-        REFERENCE,
-        *[name.replace("_", "_?") for name in _IDS],
-        r"\b(?:gs|s3):",
-        "generativelanguage",
-        '"files',
-        rf'"(?:{"|".join(OBJECT_FIELDS)})"\s*:\s*{{',
-        r'{\s*(?:"type"\s*:\s*null\s*,\s*)?"id"\s*:\s*"[^"]*"\s*[,}]',
-    ]
-)
-_MAY_HAVE_IDS: Final = re.compile(_TEXTS.encode(), re.IGNORECASE)
-"""What a body has that names an id; others are not decoded for it."""
-
 
 def named_ids(body: bytes, client: NamedClient) -> list[str]:
     """The ids in the body of a request that its client must have got itself, each once."""
-    if _MAY_HAVE_IDS.search(body) is None:
-        return []
     request = msgspec.json.decode(body)
     ids = dict.fromkeys([*_bare_references(request), *_ids_in(request)])
     return [stored_id for stored_id in ids if not client.may_name(stored_id)]
