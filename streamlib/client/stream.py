@@ -264,8 +264,7 @@ class ResponseStream:
 
     async def __aenter__(self) -> Self:
         self._move(StreamAction.ENTER)
-        # One that was closed before sends nothing: nothing is told of it.
-        watch = NOBODY if self._state in ENDED else self._config.watch
+        watch = NOBODY if self._state in ENDED else self._config.watch  # a closed one sends nothing
         with watch.opening():
             await self._exclusive(self._open)
         return self
