@@ -235,10 +235,14 @@ async def test_line_that_is_written_in_parts_is_whole_or_gone(
 ) -> None:
     """A disk that is full writes a part of a line, and the next row followed in its middle."""
     out = tmp_path / "rows.jsonl"
+
+    def open_slowly(path: Path, *_: object, **__: object) -> SlowDisk:
+        return SlowDisk(path, is_full)
+
     async with scripted(["a"] * 12) as client:
         run = partial(map_concurrent, PROMPTS, MODEL, client=client, out=out, progress=silent)
         with monkeypatch.context() as patched:
-            patched.setattr(Path, "open", lambda path, *_, **__: SlowDisk(path, is_full))
+            patched.setattr(Path, "open", open_slowly)
             if is_full:
                 with pytest.raises(OSError, match="No space"):
                     await run()
