@@ -227,6 +227,21 @@ async def test_measure_has_percentiles_and_rates() -> None:
     assert row["p50"] == use.p50
 
 
+async def test_measure_has_no_rate_where_no_token_was_counted() -> None:
+    """A response that was stopped: Messages reports 0 tokens when it begins."""
+    measure = Measure()
+    usage = Usage(input_tokens=3, output_tokens=0)
+    events = [
+        msgspec.structs.replace(event, usage=usage) if isinstance(event, TokenCount) else event
+        for event in EVENTS
+    ]
+    async with pipe(EventsSource(events, pause=0.5), measure) as piped:
+        async for _ in piped:
+            pass
+    assert piped.of(measure).output_tokens == 0
+    assert piped.of(measure).tokens_per_second is None
+
+
 async def test_measure_counts_each_use_apart() -> None:
     measure = Measure()
     for _ in range(2):
