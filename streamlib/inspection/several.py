@@ -160,13 +160,13 @@ def open_mixed(part: FilePart) -> list[FilePart]:
     id is one of the stream that sent the frame before it.
     """
     frames = _frames_with_ids(part)
-    last_places = {frame_id: place for place, (frame_id, _) in enumerate(frames) if frame_id}
-    over = sorted(last_places, key=last_places.__getitem__)
+    last_numbers = {frame_id: number for number, (frame_id, _) in enumerate(frames) if frame_id}
+    over = sorted(last_numbers, key=last_numbers.__getitem__)
     streams: dict[str, list[bytes]] = {}
     current = ""
-    for place, (frame_id, frame) in enumerate(frames):
+    for number, (frame_id, frame) in enumerate(frames):
         is_end = frame_id is None and b"[DONE]" in frame[:40]
-        if is_end and over and last_places[over[0]] < place:
+        if is_end and over and last_numbers[over[0]] < number:
             streams[over.pop(0)].append(frame)
             continue
         current = frame_id or current or over[0]
