@@ -235,11 +235,12 @@ async def test_measure_has_no_rate_where_no_token_was_counted() -> None:
     """A response that was stopped: Messages reports 0 tokens when it begins."""
     measure = Measure()
     usage = Usage(input_tokens=3, output_tokens=0)
-    events: list[ResponseEvent] = []
-    for event in EVENTS:
-        if isinstance(event, (TokenCount, Completed)):
-            event = msgspec.structs.replace(event, usage=usage)
-        events.append(event)
+    events = [
+        msgspec.structs.replace(event, usage=usage)
+        if isinstance(event, (TokenCount, Completed))
+        else event
+        for event in EVENTS
+    ]
     async with pipe(EventsSource(events, pause=0.5), measure) as piped:
         async for _ in piped:
             pass
