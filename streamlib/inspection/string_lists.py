@@ -37,15 +37,15 @@ def strings_in(text: str) -> tuple[list[str], bool]:
 def _strings_of_broken_list(text: str) -> tuple[list[str], bool]:
     strings: list[str] = []
     offset = 1
-    while text.startswith("[") and (found := _STRING.match(text, offset)):
+    while text.startswith("[") and (match := _STRING.match(text, offset)):
         try:
             # Line ends inside a string may be as a console prints them.
-            string: str = json.loads(found["text"] + '"', strict=False)
+            string: str = json.loads(match["text"] + '"', strict=False)
         except ValueError:
             return [], False
         strings.append(string)
-        offset = found.end()
-        if found["cut"] is not None:
+        offset = match.end()
+        if match["cut"] is not None:
             break
     rest = text[offset:].strip()
     if rest not in ("", "]"):
