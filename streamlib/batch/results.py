@@ -76,7 +76,8 @@ def read_batch(
     provider: str | None = None,
     sent: Mapping[str, Request] | None = None,
 ) -> Iterator[BatchRow]:
-    """The rows of a batch's results, as they are read: memory does not grow with the file.
+    """The rows of a batch's results, as they are read: memory does not grow with the file. A file
+    that `map_concurrent` has written is read, too.
 
     Results have any order, and OpenAI has two files of them: read both. A line that cannot be read
     is a row with an error, whose `line` says where it is. Send again what is `error.retryable`.
@@ -138,6 +139,8 @@ def _row(
     try:
         batch_id = _id_of_cut(line)
         value = _value(line)
+        if isinstance(value.get("request"), str):
+            return msgspec.structs.replace(_kept_row(value), line=number)
         batch_id, usual = _id(value)
         if provider is None:
             provider = "anthropic" if "result" in value else usual
@@ -153,6 +156,14 @@ def _row(
     if response.error is not None and not response.items:
         return BatchRow(batch_id, error=response.error, line=number)
     return BatchRow(batch_id, response, response.error, number)
+
+
+def _kept_row(value: JsonObject) -> BatchRow:
+    """A row that `map_concurrent` wrote: its `request` is a digest, that of Google an object."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value), type=BatchRow)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _Unreadable(f"no row of map_concurrent: {error}") from None
 
 
 def _value(line: str | bytes | JsonObject) -> JsonObject:

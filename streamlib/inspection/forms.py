@@ -146,6 +146,7 @@ FORMS: Final = (
     Form("HTML page", _by_bytes(http_forms.is_page), None),
     Form("chunked", _by_bytes(http_forms.is_chunked), http_forms.open_chunked),
     Form("lines of data", _by_bytes(text_forms.lacks_blank_lines), text_forms.open_lines),
+    Form("mixed streams", several.is_mixed, several.open_mixed),
     Form("several streams", several.has_several, several.open_several),
     Form("response", _by_bytes(text_forms.is_response), None),
     Form("Brotli", _by_bytes(http_forms.is_binary), http_forms.open_brotli),

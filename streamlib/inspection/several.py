@@ -1,4 +1,4 @@
-"""Finds where one response ends and the next begins in a file of several streams."""
+"""Finds the responses in a file of several streams, one after another or mixed."""
 
 from __future__ import annotations
 
@@ -122,6 +122,70 @@ def _may_begin(wire_api: WireApi, frame: bytes) -> bool:
     """Whether a frame with another id begins another response: some servers of Chat give each
     chunk an id of its own, and few repeat the role."""
     return wire_api != "chat" or b'"role"' in frame
+
+
+def is_mixed(part: FilePart) -> bool:
+    """Whether frames of several streams alternate in it, as in the log of a program that asks
+    several things at once. Their ids tell: one comes again after another."""
+    ids = [frame_id for frame_id, _ in _frames_with_ids(part)]
+    seen: set[str] = set()
+    previous: str | None = None
+    for frame_id in ids:
+        if frame_id is None or frame_id == previous:
+            continue
+        if frame_id in seen:
+            return _each_begins(part)
+        seen.add(frame_id)
+        previous = frame_id
+    return False
+
+
+def _each_begins(part: FilePart) -> bool:
+    """Whether the first frame of each id may begin a response: some servers of Chat give each
+    chunk an id of its own."""
+    seen: set[str] = set()
+    for frame_id, frame in _frames_with_ids(part):
+        if frame_id is None or frame_id in seen:
+            continue
+        if not _may_begin("chat", frame):
+            return False
+        seen.add(frame_id)
+    return True
+
+
+def open_mixed(part: FilePart) -> list[FilePart]:
+    """Each of the streams, in the order in which they begin.
+
+    A `[DONE]` has no id: it ends the first stream whose frames are over. Another frame without an
+    id is one of the stream that sent the frame before it.
+    """
+    frames = _frames_with_ids(part)
+    last_numbers = {frame_id: number for number, (frame_id, _) in enumerate(frames) if frame_id}
+    over = sorted(last_numbers, key=last_numbers.__getitem__)
+    streams: dict[str, list[bytes]] = {}
+    current = ""
+    for number, (frame_id, frame) in enumerate(frames):
+        is_end = frame_id is None and b"[DONE]" in frame[:40]
+        if is_end and over and last_numbers[over[0]] < number:
+            streams[over.pop(0)].append(frame)
+            continue
+        current = frame_id or current or over[0]
+        streams.setdefault(current, []).append(frame)
+    return [part.holding(b"".join(stream)) for stream in streams.values()]
+
+
+def _frames_with_ids(part: FilePart) -> list[tuple[str | None, bytes]]:
+    """The frames of streams of Chat, each with the id of its response; none where all have one."""
+    body = part.body
+    wire_api = part.recording.wire_api or likely_wire(body)
+    if wire_api != "chat" or is_json_bytes(body) or _has_one_id(body):
+        return []
+    frames: list[tuple[str | None, bytes]] = []
+    for start, end in frame_offsets(wire_api, body):
+        frame = body[start:end]
+        head = _head_of(frame)
+        frames.append((head.id or None if head is not None else None, frame))
+    return frames
 
 
 def has_several(part: FilePart) -> bool:

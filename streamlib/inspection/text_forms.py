@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from streamlib.inspection.file_parts import FilePart, bytes_of, text_of
+from streamlib.inspection.string_lists import strings_in
 from streamlib.inspection.wire_markers import likely_wire, marker_in, marker_of
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.framing.eventstream import encode_message
@@ -263,10 +264,11 @@ class _Gathering:
         self.end()
         self.parts.append(self._part.holding(data))
 
-    def done(self) -> None:
-        """Adds the mark that ends a stream of Chat."""
+    def done(self, count: int) -> None:
+        """Adds the mark that ends a stream of Chat, as often as it is there: several streams may
+        be mixed."""
         if self._wire == "chat":
-            self._fragments.append(b"data: [DONE]\n\n")
+            self._fragments += [b"data: [DONE]\n\n"] * count
 
     def end(self) -> None:
         """What was joined is complete."""
@@ -304,26 +306,27 @@ def open_json(part: FilePart) -> list[FilePart]:
     """
     text = text_of(part.body)
     gathering = _Gathering(part)
-    strings = _strings_in(text.strip())
+    strings, is_cut = strings_in(text.strip())
     if strings:
         _gather_inside(gathering, strings)
         gathering.end()
+        if is_cut and gathering.parts:
+            last = gathering.parts[-1]
+            gathering.parts[-1] = last.holding(last.body, "its list of strings has no end")
         return gathering.parts
     previous = 0
     for entry in objects_in(text):
         if not entry.is_certain and marker_of(entry.value) is None:
             _gather_inside(gathering, entry.value)
             continue
-        if _DONE in text[previous : entry.start]:
-            gathering.done()
+        gathering.done(text.count(_DONE, previous, entry.start))
         previous = entry.end
         raw = bytes_of(text[entry.start : entry.end])
         one_line = raw if b"\n" not in raw else _json(entry.value)
         if not gathering.add_object(entry.value, one_line, ""):
             _gather_inside(gathering, entry.value)
     rest = text[previous:]
-    if _DONE in rest:
-        gathering.done()
+    gathering.done(rest.count(_DONE))
     gathering.end()
     parts = gathering.parts
     if len(parts) == 1 and parts[0].body == part.body.strip():
@@ -348,18 +351,6 @@ def _with_rest(part: FilePart, parts: list[FilePart], rest: str) -> list[FilePar
         if start is not None and start.start() > 0 and not is_escaped_alone:
             parts.append(part.holding(bytes_of(rest[start.start() :])))
     return parts
-
-
-def _strings_in(text: str) -> list[str]:
-    """The chunks of a stream, or the bodies, that are a JSON string or a list of strings."""
-    if not text.startswith(('"', "[")):
-        return []
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    strings = value if isinstance(value, list) else [value]
-    return strings if all(isinstance(each, str) for each in strings) else []
 
 
 def _gather_inside(gathering: _Gathering, value: Any, key: str = "", depth: int = 0) -> None:

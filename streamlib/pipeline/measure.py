@@ -133,9 +133,9 @@ class MeasuredUse(PlainMachine):
     def tokens_per_second(self) -> float | None:
         """Output tokens a second between the first token and the last.
 
-        None before the provider has counted them.
+        None before the provider has counted them: some report 0 tokens when a response begins.
         """
-        if self.output_tokens is None or self._first is None or self._last_token <= self._first:
+        if not self.output_tokens or self._first is None or self._last_token <= self._first:
             return None
         return self.output_tokens / (self._last_token - self._first)
 

@@ -436,4 +436,6 @@ def difference(unsplit: Sequence[Any], split: Sequence[Any]) -> str | None:
 def _line_at(lines: Sequence[bytes | str], index: int) -> str:
     if index >= len(lines):
         return "nothing"
-    return str(lines[index])[:200]
+    line = lines[index]
+    text = line.decode() if isinstance(line, bytes) else line
+    return text[:200]

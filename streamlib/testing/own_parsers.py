@@ -123,7 +123,13 @@ def load(name: str) -> Callable[..., Any]:
     module, colon, attributes = name.partition(":")
     if not colon:
         raise ValueError(f"{name!r} is not module:name")
-    loaded: Any = importlib.import_module(module)
+    try:
+        loaded: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        reason = f"No module named {error.name!r} in the current folder, nor installed"
+        raise ModuleNotFoundError(reason, name=error.name) from None
     for part in attributes.split("."):  # a nested class has dots
         loaded = getattr(loaded, part)
     if not callable(loaded):

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from lab.killed_runs import kill_at_random
 from streamlib import ErrorInfo, Response
-from streamlib.batch import map_concurrent
+from streamlib.batch import map_concurrent, read_batch
 from streamlib.client.retry import RetryPolicy
 from streamlib.testing import MODEL, TurnLike, loopback, scripted
 from tests.support.clients import make_client
@@ -27,6 +28,7 @@ PROMPTS = {f"case-{number}": f"What is {number}?" for number in range(12)}
 BUSY = ErrorInfo("rate_limited", "slow down", retryable=True, retry_after=0.05)
 BROKEN = ErrorInfo("server_error", "oh", retryable=True)
 QUICK = RetryPolicy(retries=2, base=0.01)
+NEVER = RetryPolicy(retries=0)
 
 
 def silent(line: str) -> None:
@@ -95,6 +97,22 @@ async def test_refusals_alone_end_in_rows_with_errors() -> None:
         )
     assert [row.error is not None and row.error.kind for row in rows] == ["rate_limited"] * 2
     assert len(client.requests) == 6
+
+
+async def test_rows_of_a_run_are_read_by_read_batch(tmp_path: Path) -> None:
+    """A failure, too, and what a killed run has left at the end."""
+    out = tmp_path / "rows.jsonl"
+    async with scripted(["a", BROKEN, "c"]) as client:
+        prompts = {row_id: row_id for row_id in ("1", "2", "3")}
+        rows = await map_concurrent(
+            prompts, MODEL, client=client, limit=1, out=out, retry=NEVER, progress=silent
+        )
+    *read, cut = read_batch(out.read_bytes() + b'{"id":"4","response":{"resp')
+    assert [msgspec.structs.replace(row, line=None) for row in read] == rows
+    assert [row.line for row in read] == [1, 2, 3]
+    assert cut.id is None
+    assert cut.error is not None
+    assert "line 4: no JSON" in cut.error.message
 
 
 async def test_price_that_fails_loses_no_row(tmp_path: Path) -> None:

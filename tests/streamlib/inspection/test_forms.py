@@ -167,6 +167,39 @@ def test_streams_of_chat_are_separated_by_their_ids() -> None:
     assert said_in(one + other) == said_in(without_done) * 2
 
 
+@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize("lead", [0, 2, 999])
+def test_mixed_streams_are_separated_by_their_ids(lead: int, is_log: bool) -> None:
+    """A program asked twice at once, and its log has the frames as they came. The second stream
+    begins some frames after the first, or stands inside it, or behind it."""
+    one, other = (CHAT.replace(b"chatcmpl-", b"chatcmpl-%d" % n) for n in (1, 2))
+    firsts, others = (stream.split(b"\n\n")[:-1] for stream in (one, other))
+    frames = firsts[:lead]
+    for number in range(max(len(firsts) - lead, len(others))):
+        frames += firsts[lead + number :][:1] + others[number : number + 1]
+    if lead == 2:
+        # The whole of the second between two frames of the first.
+        frames = firsts[:lead] + others + firsts[lead:]
+    prefix, end = (b"10:00 [http-1] ", b"\n") if is_log else (b"", b"\n\n")
+    captures = captures_in(b"".join(prefix + frame + end for frame in frames))
+    assert [capture.recording.body for capture in captures] == [one, other]
+
+
+@pytest.mark.parametrize("end", [",]", ", ]\n"])
+def test_comma_behind_the_last_string_of_a_list(end: str) -> None:
+    text = json.dumps([CHAT[:99].decode(), CHAT[99:].decode()])
+    assert said_in(text[:-1].encode() + end.encode()) == said_in(CHAT)
+
+
+def test_list_of_chunks_may_be_cut_anywhere() -> None:
+    chunks = [CHAT[start : start + 40].decode() for start in range(0, len(CHAT), 40)]
+    text = json.dumps(chunks).encode()
+    for length in range(len(text) // 2, len(text) // 2 + 60):
+        [capture] = captures_in(text[:length])
+        assert CHAT.startswith(capture.recording.body)
+        assert len(capture.recording.body) > len(CHAT) // 3
+
+
 def test_ids_that_change_with_each_chunk_make_one_response() -> None:
     chunks = [
         json.dumps({"id": f"c{n}", "choices": [{"delta": {"content": f"{n} "}, "index": 0}]})

@@ -7,11 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib import (
+    Completed,
     Failed,
     FunctionCall,
     FunctionCallArgumentsDelta,
@@ -20,6 +22,8 @@ from streamlib import (
     Prompt,
     ResponseEvent,
     StreamError,
+    TokenCount,
+    Usage,
     accumulate,
 )
 from streamlib.pipeline import Keep, Measure, coalesce, pipe, smooth, through, timeout
@@ -225,6 +229,23 @@ async def test_measure_has_percentiles_and_rates() -> None:
     row = use.row()
     assert row["events"] == len(EVENTS)
     assert row["p50"] == use.p50
+
+
+async def test_measure_has_no_rate_where_no_token_was_counted() -> None:
+    """A response that was stopped: Messages reports 0 tokens when it begins."""
+    measure = Measure()
+    usage = Usage(input_tokens=3, output_tokens=0)
+    events = [
+        msgspec.structs.replace(event, usage=usage)
+        if isinstance(event, (TokenCount, Completed))
+        else event
+        for event in EVENTS
+    ]
+    async with pipe(EventsSource(events, pause=0.5), measure) as piped:
+        async for _ in piped:
+            pass
+    assert piped.of(measure).output_tokens == 0
+    assert piped.of(measure).tokens_per_second is None
 
 
 async def test_measure_counts_each_use_apart() -> None:

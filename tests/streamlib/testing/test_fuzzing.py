@@ -18,7 +18,7 @@ from lab.fuzz.oracles import SECOND_READERS, with_second_reader
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.frame_generators import frame_generators
-from streamlib.testing.fuzz_targets import TARGETS, find_target
+from streamlib.testing.fuzz_targets import TARGETS, difference, find_target
 from streamlib.testing.fuzzing import (
     Campaign,
     FuzzFinding,
@@ -255,6 +255,11 @@ def test_fuzz_refuses_what_is_no_parser(parser: Callable[..., Any]) -> None:
         fuzz(parser, seconds=0.1)
 
 
+def test_finding_shows_results_as_they_are() -> None:
+    text = difference([0, "é"], [0])
+    assert text == 'result 1: unsplit "é", split nothing'
+
+
 def test_command_exits_with_0_when_nothing_fails(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,7 +273,7 @@ def test_command_exits_with_0_when_nothing_fails(
     ("arguments", "code", "why"),
     [
         (["nonsense"], 2, "no target 'nonsense': one of messages"),
-        (["no_such_module:parser"], 2, "No module named"),
+        (["no_such_module:parser"], 2, "No module named 'no_such_module' in the current folder"),
         (["json:nothing"], 2, "nothing"),
         (["os:getcwd"], 2, "gives a str: a parser has feed(bytes)"),
         (["json:loads"], 2, "could not be made: TypeError"),
