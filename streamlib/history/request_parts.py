@@ -194,7 +194,7 @@ class _Reader:
             self._add(turn, path, "messages", role)
             return
         group: Group = "system" if role in ("system", "developer") else "messages"
-        if any(part.group == "messages" for part in self.parts):
+        if self.parts and self.parts[-1].group == "messages":
             group = "messages"
         rest = [name for name in turn if name not in (key, "role", "type", "id", *MARKS)]
         first = [name for name in rest if name in BEFORE_CONTENT]

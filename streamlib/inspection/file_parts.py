@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +44,11 @@ class FilePart(Struct, frozen=True):
         chunks = (Chunk(0.0, body),) if body else ()
         inner = msgspec.structs.replace(self.recording, chunks=chunks)
         return FilePart(inner, self.forms, self.truncation or truncation)
+
+    def of_exchange(self, **facts: Any) -> FilePart:
+        """The part with further facts of its exchange: fields of a `Recording`."""
+        inner = msgspec.structs.replace(self.recording, **facts)
+        return msgspec.structs.replace(self, recording=inner)
 
 
 class UnreadableFile(ValueError):

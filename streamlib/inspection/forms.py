@@ -101,8 +101,8 @@ def _open_recordings(part: FilePart) -> list[FilePart]:
         reason = f"it starts as a streamlib recording, but {problem}"
         if not opened:
             raise UnreadableFile(reason)
-        nothing = msgspec.structs.replace(opened[-1].recording, chunks=())
-        opened.append(FilePart(nothing, part.forms, reason, is_recorded=True))
+        nothing = FilePart(opened[-1].recording, part.forms, reason, is_recorded=True)
+        opened.append(nothing.of_exchange(chunks=()))
     return opened
 
 
@@ -129,9 +129,7 @@ def _open_event_log(part: FilePart) -> list[FilePart]:
     frames = [encode.feed(event) for event in events]
     if truncation is None:
         frames.append(encode.close())
-    opened = part.holding(b"".join(frames), truncation)
-    recording = msgspec.structs.replace(opened.recording, wire_api="responses")
-    return [msgspec.structs.replace(opened, recording=recording)]
+    return [part.holding(b"".join(frames), truncation).of_exchange(wire_api="responses")]
 
 
 # --- the table ---

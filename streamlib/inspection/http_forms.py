@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.inspection.file_parts import FILE_BYTES, FilePart, UnreadableFile, bytes_of, text_of
-from streamlib.recording.files import Chunk, Recording, kept_headers
+from streamlib.recording.files import Chunk, kept_headers
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.redaction import redact
 
@@ -114,10 +114,7 @@ def _exchange(part: FilePart, status: int, headers: dict[str, str], body: bytes)
     if "chunked" in headers.get("transfer-encoding", "").lower():
         body, truncation = _without_chunks(body)
     opened = part.holding(body, truncation)
-    recording = msgspec.structs.replace(
-        opened.recording, status=status, headers=kept_headers(headers)
-    )
-    return msgspec.structs.replace(opened, recording=recording)
+    return opened.of_exchange(status=status, headers=kept_headers(headers))
 
 
 def is_verbose(data: bytes) -> bool:
@@ -174,8 +171,7 @@ def open_dumped(part: FilePart) -> list[FilePart]:
 def _at_url(part: FilePart, url: str) -> FilePart:
     """The part, with the address that it comes from, but no query: that may hold a key."""
     url = redact(url.partition("?")[0])
-    recording = msgspec.structs.replace(part.recording, url=url, wire_api=_wire_of(url))
-    return msgspec.structs.replace(part, recording=recording)
+    return part.of_exchange(url=url, wire_api=_wire_of(url))
 
 
 def _wire_of(url: str) -> WireApi | None:
@@ -250,12 +246,9 @@ def is_compressed(data: bytes) -> bool:
 
 def open_compressed(part: FilePart) -> list[FilePart]:
     """What it was compressed from."""
-    encoding = compression_of(part.body) or ""
-    body, problem = _decoded(part.body, encoding)
-    if problem is not None:
-        problem = f"the compressed data ({encoding}) is not whole: {problem}"
-        if not body:
-            raise UnreadableFile(problem)
+    body, problem = _decoded(part.body, compression_of(part.body) or "")
+    if problem is not None and not body:
+        raise UnreadableFile(problem)
     return [part.holding(body, problem)]
 
 
@@ -273,8 +266,6 @@ def open_brotli(part: FilePart) -> list[FilePart]:
     body, problem = _decoded(part.body, "br")
     if is_binary(body) or not body:
         return []
-    if problem is not None:
-        problem = f"the compressed data (br) is not whole: {problem}"
     return [part.holding(body, problem)]
 
 
@@ -289,6 +280,8 @@ def _decoded(data: bytes, encoding: str) -> tuple[bytes, str | None]:
         if encoding == "br":
             raise UnreadableFile(f"no text; if it is compressed with Brotli: {hint}") from None
         raise UnreadableFile(f"compressed ({encoding}): {hint} opens it") from None
+    if problem is not None:
+        problem = f"the compressed data ({encoding}) is not whole: {problem}"
     return body, problem
 
 
@@ -322,11 +315,14 @@ def open_har(part: FilePart) -> list[FilePart]:
             continue  # not as HAR has it: there is nothing to show of it
         if opened is None:
             continue
-        if opened.body:
-            parts.append(opened)
-        elif opened.recording.wire_api is not None:
+        if not opened.body:
+            # Browsers ask an API with OPTIONS first, and get nothing.
+            if opened.recording.wire_api is None or opened.recording.method == "OPTIONS":
+                continue
             empty.append(opened.recording.url)
-    if not parts:
+            opened = msgspec.structs.replace(opened, truncation="the HAR file lacks its body")
+        parts.append(opened)
+    if len(parts) == len(empty):
         raise UnreadableFile(_why_no_entry(len(entries), empty))
     return parts
 
@@ -344,7 +340,7 @@ def _entry(part: FilePart, entry: Any) -> FilePart | None:
     request, response = entry["request"], entry["response"]
     content: dict[str, Any] = response.get("content") or {}
     media_type = str(content.get("mimeType") or "").lower()
-    opened = _at_url(part.holding(b""), str(request["url"]))
+    opened = _at_url(part, str(request["url"]))
     is_named = opened.recording.wire_api is not None
     if not is_named and any(kind in media_type for kind in _NO_API):
         return None
@@ -358,22 +354,19 @@ def _entry(part: FilePart, entry: Any) -> FilePart | None:
             body = b64decode(body)
         except binascii.Error:
             body, truncation = b"", "its body in the HAR file is not base64"
-    recording = msgspec.structs.replace(
-        opened.recording,
+    opened = opened.holding(body, truncation).of_exchange(
         status=int(response.get("status") or 0) or 200,
         headers=kept_headers(headers),
         method=str(request.get("method") or ""),
     )
     messages = entry.get("_eventSourceMessages")
     if not body and messages:
-        return _event_source(recording, part, entry, messages)
-    chunks = (Chunk(0.0, body),) if body else ()
-    return FilePart(msgspec.structs.replace(recording, chunks=chunks), part.forms, truncation)
+        opened = opened.of_exchange(chunks=_event_source(entry, messages))
+        return msgspec.structs.replace(opened, is_recorded=True)
+    return opened
 
 
-def _event_source(
-    recording: Recording, part: FilePart, entry: dict[str, Any], messages: list[dict[str, Any]]
-) -> FilePart:
+def _event_source(entry: dict[str, Any], messages: list[dict[str, Any]]) -> tuple[Chunk, ...]:
     """A stream of which Chrome kept the messages, with their times, and not the body."""
     started = datetime.fromisoformat(str(entry["startedDateTime"])).timestamp()
     chunks: list[Chunk] = []
@@ -382,8 +375,7 @@ def _event_source(
         lines += [f"data: {line}" for line in str(message["data"]).split("\n")]
         data = bytes_of("\n".join(lines) + "\n\n")
         chunks.append(Chunk(max(0.0, float(message["time"]) - started), data))
-    recording = msgspec.structs.replace(recording, chunks=tuple(chunks))
-    return FilePart(recording, part.forms, is_recorded=True)
+    return tuple(chunks)
 
 
 # --- how text is stored ---

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from streamlib.inspection.file_parts import FilePart, bytes_of, text_of
+from streamlib.inspection.http_forms import is_compressed
 from streamlib.inspection.string_lists import strings_in
 from streamlib.inspection.wire_markers import likely_wire, marker_in, marker_of
 from streamlib.providers.wire_specs import WIRE_SPECS
@@ -24,6 +25,9 @@ _BLANK_LINE: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 _OBJECT: Final = re.compile(r"\{")
 _CUT_OBJECT: Final = re.compile(r'\{\s*"')
 _DONE: Final = "[DONE]"
+_DECODE: Final = json.JSONDecoder().raw_decode
+_WINDOW: Final = 4096
+"""Characters in which an object is looked for at first."""
 
 _INSIDE_DEPTH: Final = 8
 """Levels of objects and lists in which a body is searched: a log nests a few."""
@@ -77,13 +81,12 @@ def is_response(data: bytes) -> bool:
         # Gemini streams one list.
         offset = text.find("{", offset)
         return offset >= 0 and likely_wire(data) == "gemini" and _is_marked_first(text, offset)
-    first = _decoded_at(text, offset)
-    if first is None and _CUT_OBJECT.match(text, offset) is None:
+    value, end = _object_at(text, offset)
+    if value is None and _CUT_OBJECT.match(text, offset) is None:
         return False
-    if first is None:
+    if value is None:
         # It is cut: what is inside is no response of its own, but an entry of a log has a stream.
         return likely_wire(data) is not None and _NEXT_EVENT.search(data[:1000]) is None
-    value, end = first
     marker = marker_of(value)
     if text[end:].strip():
         return marker is not None and WIRE_SPECS[marker.wire_api].frames == "ndjson"
@@ -95,8 +98,8 @@ def _is_aws(data: bytes) -> bool:
 
 
 def _is_marked_first(text: str, offset: int) -> bool:
-    first = _decoded_at(text, offset)
-    return first is None or marker_of(first[0]) is not None
+    first, _ = _object_at(text, offset)
+    return first is None or marker_of(first) is not None
 
 
 def _is_api_error(value: dict[str, Any]) -> bool:
@@ -156,12 +159,26 @@ class JsonInText(NamedTuple):
     is_certain: bool
 
 
-def _decoded_at(text: str, start: int) -> tuple[dict[str, Any], int] | None:
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    return value, end
+def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
+    """The JSON object that begins at a brace, and its end; None, and how far it was looked for.
+
+    It is decoded from a window that grows: `json` counts the lines of its text for each error.
+    """
+    size = _WINDOW
+    while True:
+        window = text[start : start + size]
+        try:
+            value, length = _DECODE(window)
+        except (ValueError, RecursionError) as error:
+            # A number that is too long, and deep nesting, have no position.
+            line_end = window.find("\n", getattr(error, "pos", 0))
+        else:
+            return value, start + length
+        if line_end >= 0:
+            return None, start + line_end
+        if start + size >= len(text):
+            return None, len(text)
+        size *= 4
 
 
 def objects_in(text: str) -> Iterator[JsonInText]:
@@ -172,26 +189,20 @@ def objects_in(text: str) -> Iterator[JsonInText]:
     """
     offset = 0
     budget = 4 * len(text) + 1000
-    decode = json.JSONDecoder().raw_decode
     is_certain = True
     while True:
         brace = _OBJECT.search(text, offset)
         if brace is None or budget < 0:
             return
         start = brace.start()
-        try:
-            value, offset = decode(text, start)
-        except json.JSONDecodeError as error:
-            line_end = text.find("\n", error.pos)
-            reached = len(text) if line_end < 0 else line_end
-            budget -= reached - start
+        value, end = _object_at(text, start)
+        if value is None:
+            budget -= end - start
             offset = start + 1
-            is_certain = False
-        except (ValueError, RecursionError):
-            return
         else:
-            yield JsonInText(start, offset, value, is_certain)
-            is_certain = True
+            yield JsonInText(start, end, value, is_certain)
+            offset = end
+        is_certain = value is not None
 
 
 class _Gathering:
@@ -507,7 +518,7 @@ def is_base64(data: bytes) -> bool:
         return False
     start = b64decode(stripped[:400])
     is_text = start.lstrip().startswith((b"{", b"[", b"data:", b"event:", b"HTTP/", b":"))
-    return is_text or start.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")) or _is_aws(start)
+    return is_text or is_compressed(start) or _is_aws(start)
 
 
 def open_base64(part: FilePart) -> list[FilePart]:

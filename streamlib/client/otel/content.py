@@ -15,11 +15,11 @@ import msgspec
 
 from streamlib.pipeline.stages import Stage, as_stages, through, without_loop
 from streamlib.request.build import Request
+from streamlib.request.history import ALL_OUTPUTS
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Choice, Response, accumulate
 from streamlib_parsers.item_base import Item, Media
 from streamlib_parsers.items import (
-    BUILT_IN_OUTPUTS,
     ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
@@ -48,9 +48,6 @@ CAPTURE_MODES: Final[dict[str, Content]] = {
     "SPAN_AND_EVENT": "both",
 }
 """Value of ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` -> where content is recorded."""
-
-OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
-"""Items that the caller sends for a call."""
 
 PROVIDER_STATE: Final = ("encrypted_content", "payload")
 """Fields that only the provider can read."""
@@ -104,7 +101,7 @@ class ContentWriter:
         """A history as messages: neighbours of one role are one."""
         messages: list[JsonObject] = []
         for item in items:
-            role = "tool" if isinstance(item, OUTPUTS) else "assistant"
+            role = "tool" if isinstance(item, ALL_OUTPUTS) else "assistant"
             if isinstance(item, Message):
                 role = "system" if item.role == "developer" else item.role
             if not messages or messages[-1]["role"] != role:
@@ -199,7 +196,7 @@ def _content(part: ContentPart | Media, *, with_bytes: bool = False) -> JsonObje
     if isinstance(part, Refusal):
         return {"type": "text", "content": part.refusal}
     kind: JsonObject = {"modality": snake_case(type(part).__name__), "mime_type": part.media_type}
-    if part.url is not None and not part.url.startswith("data:"):
+    if part.url is not None and (with_bytes or not part.url.startswith("data:")):
         return {"type": "uri", **kind, "uri": part.url}
     if part.file_id is not None:
         return {"type": "file", **kind, "file_id": part.file_id}

@@ -32,7 +32,7 @@ from streamlib.history.transcripts.transcript import (
 from streamlib.request.conversation import History
 from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
-from streamlib_parsers.items import JsonObject, Origin, ResponseItem
+from streamlib_parsers.items import JsonObject, Message, Origin, ResponseItem, Text
 from streamlib_parsers.stream_error import StreamError
 
 __all__ = ["DumpedTranscript", "Transcript", "dump_transcript", "load_transcript"]
@@ -53,15 +53,21 @@ READERS: Final[dict[TranscriptFormat, tuple[str, str]]] = {
 }
 """Format -> module and function that read it; a module is loaded when its format is met."""
 
-WRITERS: Final[dict[str, tuple[str, str]]] = {
+WRITERS: Final[dict[WrittenFormat, tuple[str, str]]] = {
+    "chat": ("wire_lists", "write_chat"),
+    "messages": ("wire_lists", "write_messages"),
+    "responses": ("wire_lists", "write_responses"),
     "vercel": ("vercel", "write_vercel"),
     "otel": ("otel", "write_otel"),
     "langchain": ("langchain_write", "write_langchain"),
     "claude-code": ("claude_code_write", "write_claude_code"),
 }
-"""Format -> module and function that write it, beside the lists of wires."""
+"""Format -> module and function that write it."""
 
-Writer = Callable[[list[IndexedItem], str | None, Report], list[JsonObject]]
+Writer = Callable[[list[IndexedItem], Report], list[JsonObject]]
+
+BESIDE: Final = ("messages", "claude-code")
+"""Formats whose list has no place for instructions; in others they are its first message."""
 
 
 def load_transcript(
@@ -102,8 +108,7 @@ def load_transcript(
     if plain is not None and plain != known:
         raise ValueError(f"this is {plain}, not {known}")
     draft = TranscriptDraft(origin)
-    module, function = READERS[known]
-    read: Reader = getattr(importlib.import_module(f"{PACKAGE}.{module}"), function)
+    read: Reader = _loaded(*READERS[known])
     try:
         read(source, draft)
         finish(draft)
@@ -143,9 +148,8 @@ def dump_transcript(
     Raises:
         ValueError: the format is not written, or an item cannot be written as JSON.
     """
-    if format not in WRITERS and format not in ("chat", "messages", "responses"):
-        written = ", ".join(("chat", "messages", "responses", *WRITERS))
-        raise ValueError(f"the format {format!r} is not written: one of {written}")
+    if format not in WRITERS:
+        raise ValueError(f"the format {format!r} is not written: one of {', '.join(WRITERS)}")
     items: Sequence[ResponseItem]
     if isinstance(transcript, Transcript):
         items = transcript.items
@@ -159,28 +163,21 @@ def dump_transcript(
         if instructions is not None:
             entries.pop(0)
     report = Report()
+    if instructions is not None and format not in BESIDE:
+        entries.insert(0, IndexedItem(-1, Message("system", (Text(instructions),))))
+    elif instructions is not None and format == "claude-code":
+        report.dropped("/instructions", "sessions of Claude Code hold no system prompt")
+    write: Writer = _loaded(*WRITERS[format])
     try:
-        dumped = DumpedTranscript(_written(format, entries, instructions, report))
+        dumped = DumpedTranscript(write(entries, report))
     except (UnicodeError, RecursionError, TypeError) as error:
         # TypeError: a part of an unknown kind goes back as it came, whatever is in it.
         raise ValueError(f"an item cannot be written as JSON: {error}") from None
     dumped.report, dumped.format, dumped.instructions = report.changes, format, None
-    if format in ("messages", "claude-code"):
+    if format in BESIDE:
         dumped.instructions = instructions
     return dumped
 
 
-def _written(
-    format: WrittenFormat,  # noqa: A002
-    entries: list[IndexedItem],
-    instructions: str | None,
-    report: Report,
-) -> list[JsonObject]:
-    if format in ("chat", "messages", "responses"):
-        from streamlib.history.transcripts.wire_lists import wire_list
-
-        wire_api: Any = format
-        return wire_list(wire_api, entries, instructions, report)
-    module, function = WRITERS[format]
-    write: Writer = getattr(importlib.import_module(f"{PACKAGE}.{module}"), function)
-    return write(entries, instructions, report)
+def _loaded(module: str, function: str) -> Any:
+    return getattr(importlib.import_module(f"{PACKAGE}.{module}"), function)

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
+from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes, turn_of
 from streamlib.history.transcripts.parallel_results import MESSAGES, Node, with_parallel_results
 from streamlib.history.transcripts.source import JsonSource, mistake, text_at
 from streamlib_parsers.items import JsonObject
@@ -81,7 +82,7 @@ def _check_session(nodes: dict[str, Node]) -> None:
         if session == first:
             continue
         if node.parent not in nodes:
-            raise ValueError(f"{node.path}: a second session, {session!r:.80}, in one file")
+            raise mistake(node.path, f"a second session, {session!r:.80}, in one file")
         first = session
 
 
@@ -106,14 +107,43 @@ def _link_preserved(nodes: dict[str, Node]) -> None:
     for segment in segments[-1:]:  # the product, too, links the newest alone
         uuids = _segment(nodes, segment.get("headUuid"), segment.get("tailUuid"))
         links.append((segment.get("anchorUuid"), uuids))
-    if not links:
-        return
-    children: defaultdict[str | None, list[Node]] = defaultdict(list)
-    for node in nodes.values():
-        children[node.parent].append(node)
+    if links:
+        _link(nodes, links)
+
+
+def _link(nodes: dict[str, Node], links: list[tuple[Any, list[str]]]) -> None:
+    """Makes a chain of each anchor, its messages, and what followed the anchor."""
+    below: defaultdict[str | None, _Children] = defaultdict(_Children)
+    siblings = {node.uuid: below[node.parent] for node in nodes.values()}
     for anchor, uuids in links:
         if isinstance(anchor, str) and anchor in nodes and uuids:
-            _link(nodes, children, anchor, uuids)
+            followers = below.pop(anchor, None)
+            for parent, uuid in pairwise([anchor, *uuids]):
+                siblings[uuid] = below[parent]
+            if followers is not None:
+                followers.moved = below[uuids[-1]]
+    parents = {children: parent for parent, children in below.items()}
+    for node in nodes.values():
+        node.parent = parents[siblings[node.uuid].now()]
+
+
+class _Children:
+    """The lines below a line, all of which links move at once: there may be many of both."""
+
+    def __init__(self) -> None:
+        self.moved: _Children | None = None
+        """Those below another line, of which they are a part now."""
+
+    def now(self) -> _Children:
+        """Those of which they are a part in the end."""
+        way: list[_Children] = []
+        last = self
+        while last.moved is not None:
+            way.append(last)
+            last = last.moved
+        for passed in way:
+            passed.moved = last
+        return last
 
 
 def _segment(nodes: dict[str, Node], head: Any, tail: Any) -> list[str]:
@@ -128,26 +158,6 @@ def _segment(nodes: dict[str, Node], head: Any, tail: Any) -> list[str]:
             return uuids[::-1]
         current = nodes.get(current.parent or "")
     return []
-
-
-def _link(
-    nodes: dict[str, Node],
-    children: defaultdict[str | None, list[Node]],
-    anchor: str,
-    uuids: list[str],
-) -> None:
-    """Makes a chain of the anchor, the messages, and what followed the anchor."""
-    preserved = set(uuids)
-    followers = [node for node in children.pop(anchor, []) if node.parent == anchor]
-    parent = anchor
-    for uuid in uuids:
-        nodes[uuid].parent = parent
-        children[parent].append(nodes[uuid])
-        parent = uuid
-    for node in followers:
-        if node.uuid not in preserved:
-            node.parent = parent
-            children[parent].append(node)
 
 
 def _chain(nodes: dict[str, Node]) -> list[Node]:
@@ -241,30 +251,19 @@ def _take(nodes: list[Node], draft: TranscriptDraft) -> None:
             continue
         group = nodes[start:index]
         start = index
-        element = group[0].raw
-        message = msgspec.json.decode(element, type=dict[str, Raw])["message"]
+        message = msgspec.json.decode(group[0].raw, type=dict[str, Raw])["message"]
         if len(group) > 1:
             message = Raw(_joined(group))
-        message = Raw(json_bytes(_turn(message, group[0])))
-        try:
-            prompt = decoded("messages", "messages", [bytes(message)])
-        except ValueError as error:
-            reason = str(error).partition(": ")[2]
-            raise ValueError(f"{group[0].path}/message: {reason}") from None
+        path = f"{group[0].path}/message"
+        turn = turn_of(bytes(message), group[0].type)
+        if "content" not in turn:
+            raise mistake(path, "no content")
+        prompt = decoded("messages", [(path, json_bytes(turn))])
         response_id = group[0].response_id
         items = prompt.items
         if response_id is not None:
             items = tuple([replace(item, response_id=response_id) for item in items])
         draft.add(items)
-
-
-def _turn(message: Raw, node: Node) -> dict[str, Raw]:
-    """Role and content alone: id, model and usage are of the response."""
-    fields = msgspec.json.decode(message, type=dict[str, Raw])
-    if "content" not in fields:
-        raise ValueError(f"{node.path}/message: no content")
-    role = fields.get("role", Raw(json_bytes(node.type)))
-    return {"role": role, "content": fields["content"]}
 
 
 def _joined(group: list[Node]) -> bytes:

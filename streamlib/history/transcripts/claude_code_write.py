@@ -23,14 +23,10 @@ STARTED: Final = "2026-01-01T00:00:00.000Z"
 """A time that no line depends on: items have none, and readers want one."""
 
 
-def write_claude_code(
-    entries: list[IndexedItem], instructions: str | None, report: Report
-) -> list[JsonObject]:
+def write_claude_code(entries: list[IndexedItem], report: Report) -> list[JsonObject]:
     """The lines of a session."""
-    if instructions is not None:
-        report.dropped("/instructions", "sessions of Claude Code hold no system prompt")
     entries = [_without_system(entry, report) for entry in entries]
-    turns = wire_list("messages", entries, None, report)
+    turns = wire_list("messages", entries, report)
     session = uuid.uuid5(NAMESPACE, hashlib.sha256(json_bytes(turns)).hexdigest())
     lines: list[JsonObject] = []
     parent: str | None = None

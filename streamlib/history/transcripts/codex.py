@@ -55,6 +55,8 @@ class _Rollout:
         """Place and JSON of each item, as the next request would send them."""
         self._turns: list[int] = []
         """Indexes there of the messages in which the user spoke."""
+        self._compacted = 0
+        """How many items at the beginning are surely turns: those that a compaction left."""
         self.sessions: set[str] = set()
         """Ids of the thread, and of those it was forked from."""
 
@@ -89,12 +91,12 @@ class _Rollout:
         elif "instructions" in entry.value or "id" in entry.value:
             self._session(entry.value, entry.path)
         elif entry.value.get("record_type") != "state":
-            raise ValueError(f"{entry.path}: neither an item nor a line of a rollout")
+            raise mistake(entry.path, "neither an item nor a line of a rollout")
 
     def _session(self, meta: JsonObject, path: str) -> None:
         session = text_at(meta, "id", path)
         if self.sessions and session not in self.sessions:
-            raise ValueError(f"{path}: a second session, {session!r:.60}, in one file")
+            raise mistake(path, f"a second session, {session!r:.60}, in one file")
         # A fork repeats the first lines of the thread that it came from.
         self.sessions |= {session, text_at(meta, "forked_from_id", path)}
         instructions = meta.get("base_instructions") or meta.get("instructions")
@@ -123,17 +125,20 @@ class _Rollout:
         count = len(self.history)
         if payload.get("replacement_history") is not None:
             replacement = list_at(payload, "replacement_history", path)
-            self.history, self._turns = [], []
+            self.history, self._turns, self._compacted = [], [], 0
             for index, item in enumerate(replacement):
                 item_path = f"{path}/replacement_history/{index}"
                 self._item(object_at(item, item_path), item_path)
         else:
-            self.history = [self.history[index] for index in self._turns]
-            self._turns = list(range(len(self.history)))
+            # What an earlier compaction left are turns alone, and is not copied again.
+            start = self._compacted
+            self.history[start:] = [self.history[index] for index in self._turns[start:]]
+            self._turns[start:] = range(start, len(self.history))
+            self._compacted = len(self.history)
             summary = text_at(payload, "message", path)
             part = {"type": "input_text", "text": summary}
             self._item({"type": "message", "role": "user", "content": [part]}, path)
-        self.draft.report.add("changed", path, f"a compaction repaths the {count} items before")
+        self.draft.report.add("changed", path, f"a compaction replaces the {count} items before")
 
     def _roll_back(self, payload: JsonObject, path: str) -> None:
         number = payload.get("num_turns")
@@ -145,6 +150,7 @@ class _Rollout:
         self.draft.report.dropped(path, f"{number} turns were rolled back")
         del self.history[self._turns[-number] :]
         del self._turns[-number:]
+        self._compacted = min(self._compacted, len(self.history))
 
     def _mail(self, payload: JsonObject, path: str) -> None:
         """What another agent wrote, which the model gets as a message."""
@@ -176,10 +182,7 @@ def read_codex(source: JsonSource, draft: TranscriptDraft) -> None:
     if not rollout.sessions and not rollout.history:
         raise ValueError("no line is of a rollout")
     _check_ids(rollout.history)
-    try:
-        draft.take_prompt(decoded("responses", "input", [raw for _, raw in rollout.history]))
-    except ValueError as error:
-        raise ValueError(_named(str(error), rollout.history)) from None
+    draft.take_prompt(decoded("responses", rollout.history))
 
 
 def _check_ids(history: list[tuple[str, bytes]]) -> None:
@@ -190,13 +193,5 @@ def _check_ids(history: list[tuple[str, bytes]]) -> None:
         if not isinstance(item_id, str):
             continue
         if item_id in paths:
-            raise ValueError(f"{path}: the id {item_id!r:.80} is that of {paths[item_id]}")
+            raise mistake(path, f"the id {item_id!r:.80} is that of {paths[item_id]}")
         paths[item_id] = path
-
-
-def _named(message: str, history: list[tuple[str, bytes]]) -> str:
-    """The message with the line of the item that it names by its index."""
-    index, colon, reason = message.removeprefix("/").partition(": ")
-    if colon and index.isdigit():
-        return f"{history[int(index)][0]}: {reason}"
-    return message

@@ -34,6 +34,14 @@ PROVIDERS: Final[dict[WireApi, str]] = {
 }
 """Wire -> the provider that signed what a transcript in it holds, where nothing else is known."""
 
+LIST_KEYS: Final[dict[WireApi, str]] = {
+    "chat": "messages",
+    "messages": "messages",
+    "responses": "input",
+    "gemini": "contents",
+}
+"""Wire -> key of the list in a body."""
+
 NOTHING: Final[Mapping[str, Raw]] = {}
 
 
@@ -81,41 +89,45 @@ def _chat_provider(item: ResponseItem) -> str | None:
 
 
 def decoded(
-    wire_api: WireApi,
-    key: str,
-    elements: Sequence[bytes],
-    path: str = "",
-    beside: Mapping[str, Raw] = NOTHING,
+    wire_api: WireApi, elements: Sequence[tuple[str, bytes]], beside: Mapping[str, Raw] = NOTHING
 ) -> Prompt:
     """The prompt of a list of a wire's messages.
 
     Args:
         wire_api: the wire.
-        key: the key of the list in a body.
-        elements: the JSON of each message.
-        path: how errors name the list.
+        elements: place and JSON of each message.
         beside: other keys of the body, with their JSON.
 
     Raises:
         ValueError: an element is no message of the wire; the error names its place.
     """
     try:
-        return _decoded(wire_api, key, elements, beside)
+        return _decoded(wire_api, [raw for _, raw in elements], beside)
     except StreamError as error:
         wrong = error
-    for index, element in enumerate(elements):
+    for path, raw in elements:
         try:
-            _decoded(wire_api, key, [element], NOTHING)
+            _decoded(wire_api, [raw], NOTHING)
         except StreamError as error:
-            raise mistake(f"{path}/{index}", error.message) from None
-    raise mistake(path or "/", wrong.message)
+            raise mistake(path, error.message) from None
+    raise ValueError(wrong.message)
 
 
-def _decoded(
-    wire_api: WireApi, key: str, elements: Sequence[bytes], beside: Mapping[str, Raw]
-) -> Prompt:
+def _decoded(wire_api: WireApi, elements: Sequence[bytes], beside: Mapping[str, Raw]) -> Prompt:
     listed = Raw(b"[%s]" % b",".join(elements))
-    return parse_request(wire_api, msgspec.json.encode({**beside, key: listed}))
+    return parse_request(wire_api, msgspec.json.encode({**beside, LIST_KEYS[wire_api]: listed}))
+
+
+def turn_of(message: bytes, role: str = "assistant") -> dict[str, Raw]:
+    """The turn of a message of Messages that was kept whole: without id, model and usage.
+
+    Args:
+        message: its JSON.
+        role: where it names none.
+    """
+    fields = msgspec.json.decode(message, type=dict[str, Raw])
+    turn = {"role": Raw(json_bytes(role)), **fields}
+    return {name: turn[name] for name in ("role", "content") if name in turn}
 
 
 # --- the end ---

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
-from streamlib.history.transcripts.source import JsonSource, list_at, object_at, text_at
+from streamlib.history.transcripts.source import JsonSource, list_at, mistake, object_at, text_at
 from streamlib_parsers.items import JsonObject
 
 NOT_SENT: Final = ("info", "error", "warning")
@@ -27,17 +27,10 @@ COMMANDS: Final = ("/", "?", "<session_context>", "<hook_context>")
 
 def read_gemini_cli(source: JsonSource, draft: TranscriptDraft) -> None:
     """Reads a session."""
-    contents: list[tuple[str, JsonObject]] = []
+    contents: list[tuple[str, bytes]] = []
     for path, message in _replayed(source, draft):
-        contents += [(path, content) for content in _contents(message, path, draft)]
-    elements = [json_bytes(content) for _, content in contents]
-    try:
-        draft.take_prompt(decoded("gemini", "contents", elements))
-    except ValueError as error:
-        index, colon, reason = str(error).removeprefix("/").partition(": ")
-        if colon and index.isdigit():
-            raise ValueError(f"{contents[int(index)][0]}: {reason}") from None
-        raise
+        contents += [(path, json_bytes(content)) for content in _contents(message, path, draft)]
+    draft.take_prompt(decoded("gemini", contents))
 
 
 def _replayed(source: JsonSource, draft: TranscriptDraft) -> list[tuple[str, JsonObject]]:
@@ -58,11 +51,11 @@ def _replayed(source: JsonSource, draft: TranscriptDraft) -> list[tuple[str, Jso
         elif "sessionId" in value:
             result = text_at(value, "sessionId", path)
             if session not in (None, result):
-                raise ValueError(f"{path}: a second session, {result!r:.60}, in one file")
+                raise mistake(path, f"a second session, {result!r:.60}, in one file")
             session = result
             _put_all(messages, value, path)
         else:
-            raise ValueError(f"{path}: neither a message nor a line about the session")
+            raise mistake(path, "neither a message nor a line about the session")
     return list(messages.values())
 
 
@@ -105,9 +98,12 @@ def _contents(message: JsonObject, path: str, draft: TranscriptDraft) -> list[Js
     if kind != "gemini":
         raise ValueError(f"{path}/type: no type of a message: {kind!r:.60}")
     calls = [object_at(call, path) for call in list_at(message, "toolCalls", path)]
-    if not any("functionCall" in part or part.get("thought") for part in parts):
+    # The content may hold its reasoning, or its calls, already.
+    if not any("functionCall" in part for part in parts):
+        parts = [*parts, *map(_call, calls)]
+    if not any(part.get("thought") for part in parts):
         summaries = [object_at(element, path) for element in list_at(message, "thoughts", path)]
-        parts = [*map(_reasoning, summaries), *parts, *map(_call, calls)]
+        parts = [*map(_reasoning, summaries), *parts]
     contents: list[JsonObject] = []
     if parts:
         contents.append({"role": "model", "parts": parts})

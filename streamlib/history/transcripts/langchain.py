@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
 from streamlib.history.transcripts.langchain_parts import content_part, content_parts
-from streamlib.history.transcripts.source import JsonSource, list_at, object_at, text_at
+from streamlib.history.transcripts.source import JsonSource, list_at, mistake, object_at, text_at
 from streamlib_parsers.items import (
     ContentPart,
     FunctionCall,
@@ -56,6 +56,9 @@ ORIGINS: Final[dict[str, Origin]] = {
     "bedrock_converse": Origin("converse", "bedrock"),
 }
 """``response_metadata.model_provider`` -> origin."""
+
+FURTHER: Final = ("reasoning_content", "tool_calls", "function_call")
+"""Keys of ``additional_kwargs`` that are read."""
 
 REMOVE_ALL: Final = "__remove_all__"
 """The id of a ``RemoveMessage`` that removes everything before it."""
@@ -174,6 +177,8 @@ def _items(
             call_id = _newest_call(read, text_at(data, "name", path))
             yield FunctionCallOutput(call_id, _output(content, path))
         case _:
+            if data.get("name"):
+                draft.report.dropped(f"{path}/name", "no item has the name of who wrote it")
             role = ROLES.get(kind) or CHAT_ROLES.get(text_at(data, "role", path))
             if role is None:
                 draft.report.add("changed", f"{path}/role", "a role that no provider knows: user")
@@ -182,11 +187,9 @@ def _items(
 
 def _newest_call(read: dict[int, list[ResponseItem]], name: str) -> str:
     """The id of the call that a result of the older form answers: that of the message before."""
-    for items in reversed(read.values()):
-        for item in reversed(items):
-            if isinstance(item, FunctionCall) and item.name == name:
-                return item.call_id
-        break
+    for item in reversed(next(reversed(read.values()), [])):
+        if isinstance(item, FunctionCall) and item.name == name:
+            return item.call_id
     return f"call_{name}"
 
 
@@ -204,15 +207,24 @@ class _Response:
 
     def __init__(self, data: JsonObject, path: str, draft: TranscriptDraft) -> None:
         self._data = data
-        self._position_of = path
+        self._path = path
         self._draft = draft
         metadata = data.get("response_metadata")
         provider = metadata.get("model_provider") if isinstance(metadata, dict) else None
         self._origin = ORIGINS.get(provider) if isinstance(provider, str) else None
         further = data.get("additional_kwargs")
         self._further: JsonObject = further if isinstance(further, dict) else {}
-        self._calls = {call.call_id: call for call in self._listed_calls()}
+        for key, value in self._further.items():
+            if value and key not in FURTHER:
+                draft.report.dropped(
+                    f"{path}/additional_kwargs/{key}", "no item has a field for it"
+                )
+        self._calls: dict[str, FunctionCall] = {}
         """The calls of `tool_calls`, by id, without those that a block has already."""
+        for call in self._listed_calls():
+            if call.call_id in self._calls:
+                raise mistake(path, f"two calls have the id {call.call_id!r:.80}")
+            self._calls[call.call_id] = call
 
     def items(self) -> Iterator[ResponseItem]:
         """The items of the message, in its order."""
@@ -222,7 +234,7 @@ class _Response:
         if isinstance(reasoning, str) and reasoning:
             yield Reasoning(reasoning)
         for index, block in enumerate(blocks):
-            path = f"{self._position_of}/content/{index}"
+            path = f"{self._path}/content/{index}"
             if isinstance(block, str) or block is None:
                 if block:
                     yield self._text(block)
@@ -235,9 +247,10 @@ class _Response:
 
     def _listed_calls(self) -> Iterator[FunctionCall]:
         """Calls as LangChain has them, else as OpenAI's older clients had them."""
-        path = self._position_of
+        path = self._path
         calls = list_at(self._data, "tool_calls", path)
-        for call in calls + list_at(self._data, "invalid_tool_calls", path):
+        calls = calls + list_at(self._data, "invalid_tool_calls", path)
+        for call in calls:
             yield _call(object_at(call, f"{path}/tool_calls"), path)
         if calls:
             return
@@ -289,26 +302,16 @@ class _Response:
         """The item of a block that a wire's decoder reads."""
         block = {key: value for key, value in block.items() if key != "index"}
         if wire_api == "messages":
-            element = json_bytes({"role": "assistant", "content": [block]})
-            prompt = _decoded("messages", "messages", element, path)
-        else:
-            if block["type"] == "refusal":
-                block = {"type": "message", "role": "assistant", "content": [block]}
-            prompt = _decoded("responses", "input", json_bytes(block), path)
-        for item in prompt:
+            block = {"role": "assistant", "content": [block]}
+        elif block["type"] == "refusal":
+            block = {"type": "message", "role": "assistant", "content": [block]}
+        for item in decoded(wire_api, [(path, json_bytes(block))]).items:
             origin = self._origin
             if origin is None or origin.wire_api != wire_api:
                 origin = item.origin
             call_id = getattr(item, "call_id", None)
             self._calls.pop(str(call_id), None)
             yield replace(item, origin=origin)
-
-
-def _decoded(wire_api: WireApi, key: str, element: bytes, path: str) -> tuple[ResponseItem, ...]:
-    try:
-        return decoded(wire_api, key, [element]).items
-    except ValueError as error:
-        raise ValueError(f"{path}: {str(error).partition(': ')[2]}") from None
 
 
 def _call(call: JsonObject, path: str) -> FunctionCall:

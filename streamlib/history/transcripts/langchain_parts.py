@@ -63,10 +63,7 @@ def content_part(block: JsonObject, path: str) -> ContentPart:
             return part
     wire_api: WireApi = "messages" if "source" in block else "chat"
     element = json_bytes({"role": "user", "content": [block]})
-    try:
-        [item] = decoded(wire_api, "messages", [element]).items
-    except ValueError as error:
-        raise ValueError(f"{path}: {str(error).partition(': ')[2]}") from None
+    [item] = decoded(wire_api, [(path, element)]).items
     if isinstance(item, Message) and item.content:
         return item.content[0]
     return Text(json_bytes(block).decode())

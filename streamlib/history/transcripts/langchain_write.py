@@ -39,13 +39,9 @@ BLOCK_WIRES: Final = ("messages", "responses")
 """Wires whose own blocks LangChain keeps."""
 
 
-def write_langchain(
-    entries: list[IndexedItem], instructions: str | None, report: Report
-) -> list[JsonObject]:
+def write_langchain(entries: list[IndexedItem], report: Report) -> list[JsonObject]:
     """The messages of items; what one response of a model has is one."""
     writer = _LangChainWriter(report)
-    if instructions is not None:
-        writer.add("system", instructions)
     for entry in drop_incomplete(entries, report):
         writer.take(entry)
     return writer.messages
@@ -169,7 +165,7 @@ class _LangChainWriter:
     def _wire_blocks(self, entry: IndexedItem, wire_api: WireApi) -> list[JsonObject]:
         """The block of Messages, or the object of Responses."""
         report = Report()
-        objects = wire_list(wire_api, [IndexedItem(0, entry.item)], None, report)
+        objects = wire_list(wire_api, [IndexedItem(0, entry.item)], report)
         for change in report.changes:
             path = change.path.replace("/input/0", entry.path)
             self._report.add(change.action, path, change.reason)

@@ -6,7 +6,6 @@ which this one follows; no file of the product.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from streamlib.history.transcripts.source import (
     object_at,
     text_at,
 )
+from streamlib.history.transcripts.vercel import web_transcript
 from streamlib_parsers.items import JsonObject
 
 CLEARED: Final = "[Old tool result content cleared]"
@@ -37,7 +37,7 @@ NOT_SENT: Final = ("text/plain", "application/x-directory")
 
 def read_opencode(source: JsonSource, draft: TranscriptDraft) -> None:
     """Reads an export."""
-    value = object_at(source.value, "/")
+    value = object_at(source.value, "")
     session = text_at(object_at(value.get("info"), "/info"), "id", "/info")
     messages: list[_Message] = []
     ids: dict[str, str] = {}
@@ -52,8 +52,7 @@ def read_opencode(source: JsonSource, draft: TranscriptDraft) -> None:
         ui_message = message.as_ui_message(draft)
         if any(part["type"] != "step-start" for part in ui_message["parts"]):
             shown.append(ui_message)
-    web: Any = importlib.import_module("streamlib.web.vercel.transcript")
-    draft.add(web.read_transcript(shown, draft.report))
+    draft.add(web_transcript().read_transcript(shown, draft.report))
 
 
 def _visible(messages: Sequence[_Message], draft: TranscriptDraft) -> Sequence[_Message]:

@@ -63,6 +63,9 @@ STATE: Final = "the conventions have no field for signatures and encrypted state
 KINDS: Final = (Reasoning, FunctionCall, CustomToolCall, ServerToolCall, ServerToolResult)
 """Kinds of items of a model that the conventions have a part for."""
 
+CONTENT: Final = (Text, Image, Audio, Document)
+"""Parts of messages and outputs."""
+
 ROLES: Final = ("user", "assistant", "system", "developer", "tool")
 
 
@@ -76,10 +79,14 @@ def read_otel(source: JsonSource, draft: TranscriptDraft) -> None:
         _read_messages(source, "", draft)
         return
     if INSTRUCTIONS in value:
-        parts = _attribute(value, INSTRUCTIONS)
-        texts = [
-            text_at(object_at(element, INSTRUCTIONS), "content", INSTRUCTIONS) for element in parts
-        ]
+        texts: list[str] = []
+        for index, element in enumerate(_attribute(value, INSTRUCTIONS)):
+            path = f"/{INSTRUCTIONS}/{index}"
+            part = object_at(element, path)
+            if part.get("type", "text") == "text":
+                texts.append(text_at(part, "content", path))
+            else:
+                draft.report.dropped(path, "instructions are texts")
         draft.instructions = "\n\n".join(texts) or None
     for name in ATTRIBUTES:
         if name in value:
@@ -109,7 +116,7 @@ def _read_messages(source: JsonSource, prefix: str, draft: TranscriptDraft) -> N
         for index, element in enumerate(list_at(entry.value, "parts", path)):
             part_path = f"{path}/parts/{index}"
             result = _read_part(object_at(element, part_path), part_path, draft)
-            if isinstance(result, (Text, Image, Audio, Document)):
+            if isinstance(result, CONTENT):
                 content.append(result)
                 continue
             _add_message(role, content, draft)
@@ -136,6 +143,8 @@ def _read_part(part: JsonObject, path: str, draft: TranscriptDraft) -> PartValue
     if kind == "blob" and not part.get("content"):
         draft.report.dropped(path, "its bytes were not recorded")
         return None
+    if kind == "tool_call_response":
+        return _read_response(part, path, draft)
     read = PARTS.get(kind)
     if read is None:
         draft.report.dropped(path, f"a part of the unknown type {kind!r:.60}")
@@ -155,8 +164,8 @@ def _read_compaction(part: JsonObject, path: str) -> Compaction:
     return Compaction(text_at(part, "content", path))
 
 
-def _read_response(part: JsonObject, path: str) -> FunctionCallOutput:
-    output = _read_output(part.get("response", part.get("result")))
+def _read_response(part: JsonObject, path: str, draft: TranscriptDraft) -> FunctionCallOutput:
+    output = _read_output(part.get("response", part.get("result")), f"{path}/response", draft)
     return FunctionCallOutput(text_at(part, "id", path), output)
 
 
@@ -194,7 +203,7 @@ def _read_server_call(part: JsonObject, path: str) -> ServerToolCall:
     return ServerToolCall(text_at(part, "id", path), name, arguments)
 
 
-def _read_output(response: Any) -> str | tuple[ContentPart, ...]:
+def _read_output(response: Any, path: str, draft: TranscriptDraft) -> str | tuple[ContentPart, ...]:
     """An output: a text, parts as the writer below has them, or any other value as JSON."""
     if response is None:
         return ""
@@ -203,13 +212,11 @@ def _read_output(response: Any) -> str | tuple[ContentPart, ...]:
     if isinstance(response, list) and response:
         kinds = [element.get("type") if isinstance(element, dict) else None for element in response]
         if all(kind in ("text", "blob", "uri", "file") for kind in kinds):
-            parts: list[ContentPart] = []
-            for element in response:
-                is_text = element["type"] == "text"
-                parts.append(
-                    Text(text_at(element, "content", "")) if is_text else _read_media(element, "")
-                )
-            return tuple(parts)
+            read = [
+                _read_part(element, f"{path}/{index}", draft)
+                for index, element in enumerate(response)
+            ]
+            return tuple([part for part in read if isinstance(part, CONTENT)])
     return msgspec.json.encode(response).decode()
 
 
@@ -231,7 +238,6 @@ PARTS: Final[dict[str, Callable[[JsonObject, str], PartValue]]] = {
     "reasoning": _read_reasoning,
     "compaction": _read_compaction,
     "tool_call": _read_call,
-    "tool_call_response": _read_response,
     "server_tool_call": _read_server_call,
     "server_tool_call_response": _read_server_result,
     "blob": _read_media,
@@ -244,14 +250,9 @@ PARTS: Final[dict[str, Callable[[JsonObject, str], PartValue]]] = {
 # --- writing ---
 
 
-def write_otel(
-    entries: list[IndexedItem], instructions: str | None, report: Report
-) -> list[JsonObject]:
+def write_otel(entries: list[IndexedItem], report: Report) -> list[JsonObject]:
     """The messages of items; what a model made in a row is one."""
     messages: list[JsonObject] = []
-    if instructions is not None:
-        part = {"type": "text", "content": instructions}
-        messages.append({"role": "system", "parts": [part]})
     for entry in drop_incomplete(entries, report):
         role, parts = _written(entry, report)
         if not parts:
@@ -294,5 +295,9 @@ def _report_losses(entry: IndexedItem, report: Report) -> None:
             report.dropped(entry.path, "citations have no place in a text part")
         elif isinstance(part, Refusal):
             report.add("changed", entry.path, "a refusal, written as text")
-        elif isinstance(part, Media) and part.name:
+        elif isinstance(part, Audio) and part.transcript:
+            report.dropped(
+                f"{entry.path}/transcript", "the conventions have no transcripts of audio"
+            )
+        if isinstance(part, Media) and part.name:
             report.dropped(f"{entry.path}/name", "the conventions have no names of files")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from streamlib.history.transcripts.source import SourceEntry, text_at
+from streamlib.history.transcripts.source import SourceEntry, mistake, text_at
 from streamlib_parsers.items import JsonObject
 
 MESSAGES: Final = ("user", "assistant")
@@ -37,7 +37,7 @@ class Node:
         self.is_side = bool(value.get("isSidechain") or value.get("teamName"))
         """Whether it belongs to a subagent or a team."""
         if self.type in MESSAGES and not self.message:
-            raise ValueError(f"{path}/message: not a JSON object")
+            raise mistake(f"{path}/message", "not a JSON object")
 
     @property
     def is_main(self) -> bool:

@@ -73,12 +73,12 @@ class JsonSource:
             raw = bytes(msgspec.json.decode(raw, type=dict[str, Raw])[key])
             value, prefix = value[key], f"/{key}"
         elif isinstance(value, dict):
-            yield SourceEntry("/", value, raw)  # a file of one line
+            yield SourceEntry("", value, raw)  # a file of one line
             return
         else:
             prefix = ""
         if not isinstance(value, list):
-            raise mistake(prefix or "/", "not a list")
+            raise mistake(prefix, "not a list")
         raws = msgspec.json.decode(raw, type=list[Raw])
         for index, (element, bytes_of) in enumerate(zip(value, raws, strict=True)):
             path = f"{prefix}/{index}"
@@ -89,10 +89,10 @@ def mistake(path: str, what: str) -> ValueError:
     """The error of a value that is not of the format.
 
     Args:
-        path: the line, or the JSON pointer.
+        path: the line, or the JSON pointer; "" is the value itself.
         what: what is wrong there.
     """
-    return ValueError(f"{path}: {what}")
+    return ValueError(f"{path or '/'}: {what}")
 
 
 def object_at(value: Any, path: str) -> JsonObject:

@@ -32,9 +32,6 @@ WrittenFormat: TypeAlias = Literal[
 
 FORMATS: Final[tuple[TranscriptFormat, ...]] = get_args(TranscriptFormat)
 
-BESIDE: Final = {"messages": ("system", "messages")}
-"""Format whose list has no place for instructions -> keys of instructions and list in a body."""
-
 
 class Transcript(Struct, frozen=True, kw_only=True):
     """A conversation that something else kept. Made by `load_transcript`.
@@ -72,7 +69,6 @@ class DumpedTranscript(list[JsonObject]):
         """The bytes of a file: JSON, with instructions a body; lines of JSON for Claude Code."""
         if self.format == "claude-code":
             return b"".join([msgspec.json.encode(entry) + b"\n" for entry in self])
-        if self.instructions is not None and self.format in BESIDE:
-            system, messages = BESIDE[self.format]
-            return msgspec.json.encode({system: self.instructions, messages: self})
+        if self.instructions is not None and self.format == "messages":
+            return msgspec.json.encode({"system": self.instructions, "messages": self})
         return msgspec.json.encode(self)

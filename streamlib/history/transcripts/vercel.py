@@ -9,10 +9,11 @@ from streamlib.history.transcripts.draft import TranscriptDraft
 from streamlib.history.transcripts.source import JsonSource
 from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
-from streamlib_parsers.items import JsonObject, Message, Text
+from streamlib_parsers.items import JsonObject
 
 
-def _web() -> Any:
+def web_transcript() -> Any:
+    """The module of the web room that reads and writes UI messages."""
     # by name at run time: the room is above this one, and most transcripts are no pages'
     return importlib.import_module("streamlib.web.vercel.transcript")
 
@@ -20,15 +21,10 @@ def _web() -> Any:
 def read_vercel(source: JsonSource, draft: TranscriptDraft) -> None:
     """Reads UI messages, of a list or of the body that a page sent."""
     entries = source.entries("messages")
-    draft.add(_web().read_transcript([entry.value for entry in entries], draft.report))
+    draft.add(web_transcript().read_transcript([entry.value for entry in entries], draft.report))
 
 
-def write_vercel(
-    entries: list[IndexedItem], instructions: str | None, report: Report
-) -> list[JsonObject]:
+def write_vercel(entries: list[IndexedItem], report: Report) -> list[JsonObject]:
     """The UI messages of items."""
-    system: list[IndexedItem] = []
-    if instructions is not None:
-        system.append(IndexedItem(-1, Message("system", (Text(instructions),))))
-    messages: list[JsonObject] = _web().write_transcript([*system, *entries], report)
+    messages: list[JsonObject] = web_transcript().write_transcript(entries, report)
     return messages

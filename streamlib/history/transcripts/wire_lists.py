@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from streamlib.history.transcripts.draft import TranscriptDraft, decoded
+from streamlib.history.transcripts.draft import (
+    LIST_KEYS,
+    TranscriptDraft,
+    decoded,
+    json_bytes,
+    turn_of,
+)
 from streamlib.history.transcripts.source import JsonSource
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
@@ -27,26 +34,15 @@ from streamlib_parsers.items import (
     Message,
     Origin,
     Reasoning,
-    Text,
     WireApi,
     user,
 )
-
-LIST_KEYS: Final[dict[WireApi, str]] = {
-    "chat": "messages",
-    "messages": "messages",
-    "responses": "input",
-}
-"""Wire -> key of the list in a body."""
 
 CONVERSATION: Final = frozenset({"messages", "input", "system", "instructions", "model", "stream"})
 """Keys of a body that are the conversation, or say where it went."""
 
 INSTRUCTIONS: Final = ("system", "instructions")
 """Keys of a body that hold instructions."""
-
-TURN: Final = ("role", "content")
-"""Keys of a turn of Messages."""
 
 KEEPS_ALL: Final = Provider(
     "transcript",
@@ -80,26 +76,10 @@ WRITERS: Final[dict[WireApi, _ListWriter]] = {
 }
 
 
-def read_chat(source: JsonSource, draft: TranscriptDraft) -> None:
-    """Reads Chat messages."""
-    _read("chat", source, draft)
-
-
-def read_messages(source: JsonSource, draft: TranscriptDraft) -> None:
-    """Reads Messages turns."""
-    _read("messages", source, draft)
-
-
-def read_responses(source: JsonSource, draft: TranscriptDraft) -> None:
-    """Reads Responses objects."""
-    _read("responses", source, draft)
-
-
 def _read(wire_api: WireApi, source: JsonSource, draft: TranscriptDraft) -> None:
-    key, prefix = LIST_KEYS[wire_api], ""
+    key = LIST_KEYS[wire_api]
     beside: dict[str, Raw] = {}
     if isinstance(source.value, dict) and key in source.value:
-        prefix = f"/{key}"
         fields = msgspec.json.decode(source.raw, type=dict[str, Raw])
         beside = {name: fields[name] for name in INSTRUCTIONS if name in fields}
         for name in source.value:
@@ -108,29 +88,26 @@ def _read(wire_api: WireApi, source: JsonSource, draft: TranscriptDraft) -> None
         if isinstance(source.value[key], str):  # Responses takes one text
             draft.items.append(user(source.value[key]))
             return
-    elements: list[bytes] = []
+    elements: list[tuple[str, bytes]] = []
     for entry in source.entries(key):
         is_response = wire_api == "messages" and entry.value.get("type") == "message"
-        elements.append(_turn_of(entry.raw) if is_response else entry.raw)
-    prompt = decoded(wire_api, key, elements, prefix, beside)
+        elements.append((entry.path, json_bytes(turn_of(entry.raw)) if is_response else entry.raw))
+    prompt = decoded(wire_api, elements, beside)
     if prompt.cache is not None:
         draft.report.dropped("/cache", "cache marks are settings of a request")
     draft.take_prompt(prompt)
 
 
-def _turn_of(response: bytes) -> bytes:
-    """The turn of a response of Messages that somebody kept whole: without id, model and usage."""
-    fields = msgspec.json.decode(response, type=dict[str, Raw])
-    return msgspec.json.encode({name: fields[name] for name in TURN if name in fields})
+read_chat: Final = partial(_read, "chat")
+read_messages: Final = partial(_read, "messages")
+read_responses: Final = partial(_read, "responses")
 
 
 # --- writing ---
 
 
-def wire_list(
-    wire_api: WireApi, entries: list[IndexedItem], instructions: str | None, report: Report
-) -> list[JsonObject]:
-    """The list of a wire, with instructions as its first message, except in Messages."""
+def wire_list(wire_api: WireApi, entries: list[IndexedItem], report: Report) -> list[JsonObject]:
+    """The list of a wire."""
     entries = drop_incomplete(entries, report)
     entries = [_portable(entry, wire_api, report) for entry in entries]
     entries = downgrade(entries, Origin(wire_api), report)
@@ -138,8 +115,6 @@ def wire_list(
         entries = [_with_known_role(entry, report) for entry in entries]
     else:
         entries = [_without_error(entry, report) for entry in entries]
-        if instructions is not None:
-            entries.insert(0, IndexedItem(-1, Message("system", (Text(instructions),))))
     target = Target(KEEPS_ALL, "transcript", wire_api, "", Traits())
     listed = WRITERS[wire_api].transcript_list(entries, BuildContext(target, report))
     plain: list[JsonObject] = msgspec.json.decode(msgspec.json.encode(listed))
@@ -180,3 +155,8 @@ def _without_error(entry: IndexedItem, report: Report) -> IndexedItem:
         return entry
     report.dropped(f"{entry.path}/is_error", "the format has no field for it")
     return IndexedItem(entry.position, replace(item, is_error=False))
+
+
+write_chat: Final = partial(wire_list, "chat")
+write_messages: Final = partial(wire_list, "messages")
+write_responses: Final = partial(wire_list, "responses")

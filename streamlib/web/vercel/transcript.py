@@ -27,12 +27,14 @@ from streamlib.web.vercel.parts import own_metadata
 from streamlib.web.vercel.request import parse_vercel
 from streamlib.web.vercel.signatures import provider_metadata
 from streamlib_parsers.items import (
+    Audio,
     ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
     FunctionCall,
     FunctionCallOutput,
     JsonObject,
+    Media,
     Message,
     Reasoning,
     Refusal,
@@ -149,7 +151,9 @@ class _UIMessageWriter:
             elif isinstance(part, Text):
                 if part.annotations:
                     self._report.dropped(entry.path, "citations have no place in a text part")
-            elif not (part.url or part.data):
+            elif isinstance(part, Audio) and part.transcript:
+                self._report.dropped(f"{entry.path}/transcript", "a file has no transcript")
+            if isinstance(part, Media) and not (part.url or part.data):
                 self._report.dropped(entry.path, "a file that only its provider can fetch")
                 continue
             parts.append(user_part(part))

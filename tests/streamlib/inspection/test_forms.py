@@ -137,6 +137,15 @@ def test_har_gives_a_list_without_pages_and_files() -> None:
     assert "secret" not in repr(captures)
 
 
+def test_har_shows_a_response_without_its_body() -> None:
+    preflight = entry("")
+    preflight["request"]["method"] = "OPTIONS"
+    whole, empty = captures_in(har(preflight, entry(CHAT.decode()), entry("")))
+    assert whole.truncation is None
+    assert empty.truncation == "the HAR file lacks its body"
+    assert empty.wire_api == "chat"
+
+
 def test_har_with_events_of_chrome_has_their_times() -> None:
     [capture] = captures_in(CHAT_CAPTURES["HAR without a body, with Chrome's events"])
     assert capture.is_recorded
@@ -446,6 +455,21 @@ def test_hostile_text_costs_time_in_proportion(unit: str) -> None:
         with contextlib.suppress(UnreadableFile):
             captures_in(data.encode())
     assert time.process_time() - start < 5
+
+
+def test_errors_of_many_lines_cost_time_in_proportion() -> None:
+    """Each error of `json` counts the lines before it: twenty seconds, were it the whole text."""
+    start = time.process_time()
+    assert open_file(b'{x {"y\n' * 30_000) == []
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("characters", [4000, 4096, 70_000])
+def test_object_is_found_behind_a_number_too_long(characters: int) -> None:
+    text = '{"a":' + "1" * 5000 + '}\n{"b":"' + "x" * characters + '"}'
+    [found] = objects_in(text)
+    assert found.value == {"b": "x" * characters}
+    assert found.end == len(text)
 
 
 def test_several_streams_are_found_in_one_pass() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,17 @@ def test_session_is_written_and_read(tmp_path: Path) -> None:
     assert [len(entry["message"]["content"]) for entry in dumped] == [1] * 8
     parents = [entry["parentUuid"] for entry in dumped]
     assert parents == [None, *[entry["uuid"] for entry in dumped[:-1]]]
+
+
+def test_many_compactions_move_many_lines_at_once() -> None:
+    """Were each line moved by each compaction, this would take minutes."""
+    lines = [line("user", "root", None, "Go")]
+    lines += [line("user", f"f{number}", "b0", "On") for number in range(8_000)]
+    for number in range(8_000):
+        links = {"anchorUuid": f"b{number}", "uuids": [f"b{number + 1}"]}
+        boundary: Line = {"type": "system", "uuid": f"b{number}", "parentUuid": "root"}
+        lines.append({**boundary, "compactMetadata": {"preservedMessages": links}})
+    start = time.process_time()
+    transcript = load(*lines)
+    assert time.process_time() - start < 5
+    assert len(transcript.items) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -125,3 +126,29 @@ def test_fork_repeats_the_session_it_came_from() -> None:
 def test_bad_rollout_is_an_error_with_its_line(lines: list[Line], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_transcript(b"\n".join([json.dumps(one).encode() for one in lines]), "codex")
+
+
+def test_each_compaction_copies_what_is_new_alone() -> None:
+    """Were all turns copied each time, this would take a minute."""
+    turns = [said("user", "a")] * 8_000
+    compactions = [{"type": "compacted", "payload": {"message": "s"}}] * 8_000
+    start = time.process_time()
+    transcript = load(META, *turns, *compactions)
+    assert time.process_time() - start < 5
+    assert len(transcript.items) == 16_000
+    assert transcript.report[0].reason == "a compaction replaces the 8000 items before"
+
+
+def test_compaction_after_a_rollback_keeps_the_turns() -> None:
+    compaction: Line = {"type": "compacted", "payload": {"message": "sum"}}
+    back = event(type="thread_rolled_back", num_turns=2)
+    spoken = (said("assistant", "x"), said("user", "c"), said("assistant", "y"))
+    transcript = load(
+        META, said("user", "a"), said("user", "b"), compaction, back, *spoken, compaction
+    )
+    assert texts(transcript) == ["a", "c", "sum"]
+
+
+def test_error_of_one_line_names_its_place() -> None:
+    with pytest.raises(ValueError, match="not codex: /payload: not a JSON object"):
+        load_transcript({"type": "response_item", "payload": 3}, "codex")

@@ -88,3 +88,18 @@ def test_what_the_model_does_not_get_is_left_out() -> None:
 def test_bad_session_is_an_error_with_its_line(lines: list[Line], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_transcript(b"\n".join([json.dumps(one).encode() for one in lines]), "gemini-cli")
+
+
+def test_reasoning_stays_beside_content_with_calls() -> None:
+    thoughts = [{"subject": "Count", "description": "use ls"}]
+    part = {"functionCall": {"id": "r", "name": "ls", "args": {}}}
+    response = said("2", [part], "gemini", toolCalls=CALLS, thoughts=thoughts)
+    kinds = [type(one) for one in load(META, said("1", "Go"), response).items]
+    assert kinds == [Message, Reasoning, FunctionCall, FunctionCallOutput]
+
+
+def test_calls_stay_beside_content_with_reasoning() -> None:
+    part = {"text": "hm", "thought": True}
+    response = said("2", [part], "gemini", toolCalls=CALLS)
+    kinds = [type(one) for one in load(META, said("1", "Go"), response).items]
+    assert kinds == [Message, Reasoning, FunctionCall, FunctionCallOutput]

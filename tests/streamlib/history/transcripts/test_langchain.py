@@ -195,3 +195,20 @@ def test_written_messages_have_what_langchain_wants() -> None:
         {"name": "ls", "id": "c", "args": {"a": 1}, "type": "tool_call"}
     ]
     assert dumped[3]["data"]["status"] == "error"
+
+
+def test_two_calls_with_one_id_are_refused() -> None:
+    calls: list[Data] = [{"name": name, "args": {}, "id": None} for name in ("a", "b")]
+    with pytest.raises(ValueError, match="/0: two calls have the id ''"):
+        load(message("ai", "", tool_calls=calls))
+
+
+def test_fields_without_a_place_are_reported() -> None:
+    further = {"refusal": None, "audio": {"id": "a"}, "reasoning_content": "hm"}
+    named = message("human", "Hi", name="Ann")
+    transcript = load(named, message("ai", "Ho", additional_kwargs=further))
+    assert [change.path for change in transcript.report] == [
+        "/0/name",
+        "/1/additional_kwargs/audio",
+    ]
+    assert len(transcript.items) == 3

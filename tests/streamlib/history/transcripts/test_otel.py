@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamlib import (
+    Audio,
     Compaction,
     CustomToolCall,
     CustomToolCallOutput,
@@ -99,3 +100,36 @@ def test_bad_message_is_an_error_with_its_place(message: Any, place: str) -> Non
         load_transcript([message], "otel")
     with pytest.raises(ValueError, match="not JSON, or only its beginning"):
         load_transcript({"gen_ai.input.messages": "[{"})
+
+
+def test_media_of_an_output_without_bytes_is_reported() -> None:
+    blob = {"type": "blob", "modality": "image", "mime_type": "image/png", "content": ""}
+    listed: list[Any] = [{"type": "text", "content": "see"}, blob]
+    part = {"type": "tool_call_response", "id": "c", "response": listed}
+    transcript = load_transcript([{"role": "tool", "parts": [part]}], "otel")
+    assert transcript.items == [FunctionCallOutput("c", "see")]
+    [change] = transcript.report
+    assert change.path == "/0/parts/0/response/1"
+    listed[0] = {"type": "text", "content": 3}
+    with pytest.raises(ValueError, match="/0/parts/0/response/0/content: not a text"):
+        load_transcript([{"role": "tool", "parts": [part]}], "otel")
+
+
+def test_data_urls_are_written_whole() -> None:
+    items = [Message("user", (Image(url="data:image/png;base64,iVBORw0KGgo="),))]
+    assert load_transcript(dump_transcript(items, "otel")).items == items
+
+
+def test_instructions_that_are_no_text_are_reported() -> None:
+    parts = [{"type": "text", "content": "Be brief."}, {"type": "blob", "content": "eA=="}]
+    transcript = load_transcript({"gen_ai.system_instructions": parts})
+    assert transcript.instructions == "Be brief."
+    assert [change.path for change in transcript.report] == ["/gen_ai.system_instructions/1"]
+
+
+def test_transcript_of_audio_is_reported() -> None:
+    audio = Audio("UklGRg==", media_type="audio/wav", transcript="Hello")
+    for format_ in ("otel", "vercel"):
+        [change] = dump_transcript([Message("user", (audio,))], format_).report
+        assert change.path.startswith("/input/0")
+        assert "transcript" in change.reason
