@@ -113,10 +113,11 @@ class CallState:
         """The name so far; assigned by each fragment that has one."""
         self.item: OpenItem | None = None
         """None until the name is known."""
-        self.deferred_fields: dict[str, Any] = {}
+        # A response may have thousands of calls, most of which have neither of these.
+        self.deferred_fields: dict[str, Any] | None = None
         """Fields of the item that no delta carries; merged from every fragment."""
-        self.buffered: list[str] = []
-        """Argument fragments not emitted yet; emptied when they are emitted or replaced."""
+        self.buffered: list[str] | None = None
+        """Argument fragments not emitted yet; None when they were emitted or replaced."""
         self.buffered_size = 0
         """Number of all characters buffered so far; limited like emitted arguments."""
         self.streaming = False
@@ -148,21 +149,25 @@ class CallState:
             if self.item is not None:
                 for fragment in self.item.arguments:
                     self.depth.feed(fragment)
-            for fragment in self.buffered:
+            for fragment in self.buffered or ():
                 self.depth.feed(fragment)
         return self.depth.is_complete
 
     def set_fields(self, *, signature: str | None, native: dict[str, Any]) -> None:
         """Set fields that came beside the arguments."""
+        if not (signature or native):
+            return
+        fields = self.deferred_fields or {}
         if signature:
-            self.deferred_fields["signature"] = signature
+            fields["signature"] = signature
         if native:
-            earlier: dict[str, Any] = self.deferred_fields.get("native", {})
+            earlier: dict[str, Any] = fields.get("native", {})
             # A later chunk repeats keys without their values.
             newer = {key: value for key, value in native.items() if value or key not in earlier}
-            self.deferred_fields["native"] = earlier | newer
+            fields["native"] = earlier | newer
+        self.deferred_fields = fields
         if self.item is not None:
-            self.item.fields.update(self.deferred_fields)
+            self.item.fields.update(fields)
 
     def starts_new_call(self, call_id: str | None, name: str | None, arguments: str | None) -> bool:
         """Whether a fragment with this call's index belongs to another call."""
@@ -327,7 +332,8 @@ class Calls:
     def _open(self, call: CallState) -> OpenItem:
         call_id = call.call_id or self._generate_id()
         item = self._assembler.open(call.kind(call_id=call_id, name=call.name, choice=self._choice))
-        item.fields.update(call.deferred_fields)
+        if call.deferred_fields:
+            item.fields.update(call.deferred_fields)
         call.item = item
         return item
 
@@ -355,7 +361,7 @@ class Calls:
         if not call.streaming:
             # Text and a value cannot both be right; the value is complete.
             call.is_json_value = True
-            call.buffered = []
+            call.buffered = None
             call.depth = None
             self._buffer(call, text)
 
@@ -367,8 +373,9 @@ class Calls:
             call.is_quoted = text.lstrip().startswith('"') and not call.is_json_value
         elif call.buffered == [PLACEHOLDER] and text.lstrip().startswith("{"):
             # The real arguments follow the placeholder (T13).
-            call.buffered = []
+            call.buffered = None
             call.depth = None
+        call.buffered = call.buffered or []
         call.buffered.append(text)
         call.buffered_size += len(text)
         if call.buffered_size > self._assembler.limits.argument_bytes:
@@ -382,8 +389,8 @@ class Calls:
 
     def _emit_buffered(self, call: CallState, item: OpenItem) -> None:
         call.streaming = True
-        buffered = call.buffered
-        call.buffered = []
+        buffered = call.buffered or ()
+        call.buffered = None
         for fragment in buffered:
             self._assembler.arguments(item, fragment)
 
@@ -423,7 +430,7 @@ class Calls:
     def _unquote(self, call: CallState, item: OpenItem) -> None:
         """Decode arguments that were encoded twice: a JSON string that holds an object."""
         try:
-            inner = msgspec.json.decode("".join(call.buffered), type=str)
+            inner = msgspec.json.decode("".join(call.buffered or ()), type=str)
             # Only if it holds an object: other strings may be the arguments themselves.
             msgspec.json.decode(inner, type=dict[str, msgspec.Raw])
         except DECODE_ERRORS:
