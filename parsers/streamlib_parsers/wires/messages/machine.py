@@ -47,6 +47,7 @@ from streamlib_parsers.items import (
 from streamlib_parsers.json_text import (
     DECODE_ERRORS,
     decode_any,
+    mark_surrogates,
     objects_at,
     string_at,
     string_or_none,
@@ -328,7 +329,7 @@ class Machine:
         self._blocks[index] = Block(item, text_delta, emit_text)
         if kind in CALLS:
             # In the provider's own bytes.
-            self._inputs[index] = bytes(decode_values(raw).get("input", b""))
+            self._inputs[index] = bytes(_values_of(raw).get("input", b""))
         self._read_initial_content(item, kind, block)
 
     def _open(self, item: ResponseItem) -> OpenItem:
@@ -525,12 +526,25 @@ def _decode_block(raw: bytes) -> Any:
     try:
         return decode_any(raw)
     except ParseFailure:
-        values = decode_values(raw)
+        values = _values_of(raw)
     # The arguments of a call are text, and may hold a number that Python has not.
     block = {key: decode_any(bytes(value)) for key, value in values.items() if key != "input"}
     if string_at(block, "type") not in CALLS and "input" in values:
         block["input"] = decode_any(bytes(values["input"]))
     return block
+
+
+def _values_of(raw: bytes) -> dict[str, msgspec.Raw]:
+    """The keys of a block, with the provider's own bytes of each value."""
+    try:
+        return decode_values(raw)
+    except DECODE_ERRORS:
+        # The event was decoded without a look into the block: a key may be no UTF-8.
+        marked = mark_surrogates(raw) or raw
+    try:
+        return decode_values(marked)
+    except DECODE_ERRORS:
+        raise malformed("content_block_start: not JSON", raw) from None
 
 
 def _has_unknown_delta(value: dict[str, Any]) -> bool:

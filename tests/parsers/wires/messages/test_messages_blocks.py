@@ -20,6 +20,7 @@ from streamlib_parsers import (
     ServerToolResult,
     TokenCount,
     accumulate,
+    parser,
 )
 from tests.support.messages_frames import (
     TEXT,
@@ -295,3 +296,13 @@ def test_sparse_indexes_keep_the_order_of_their_starts() -> None:
         1,
     ]
     assert response_of(body).text == "ab"
+
+
+@pytest.mark.parametrize("key", [b"i\xed\xa0\x80nput", b"\xffinput", b"in\xc3put"])
+def test_key_of_a_call_that_is_no_utf_8_raises_nothing(key: bytes) -> None:
+    """Found by the hostile inputs of lab.proof: the keys of a call's block are read twice."""
+    call = b'{"type":"tool_use","id":"t","name":"f","%b":{}}' % key
+    started = b'data: {"type":"content_block_start","index":0,"content_block":%b}\n\n' % call
+    events = parser("messages")
+    found = events.feed(started) + events.close()
+    assert [type(event).__name__ for event in found][-1] == "Failed"
