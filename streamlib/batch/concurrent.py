@@ -62,7 +62,8 @@ async def map_concurrent(
         retry: when one that failed is asked again. A refusal for the rate is no failure as long as
             other prompts are answered.
         price: what a response costs, in any currency.
-        progress: called with a line of text every two seconds, and at the end. None: to stderr.
+        progress: called with a line of text when a row has come and the last line is two seconds
+            old, and at the end. None: to stderr.
         stop_after: how many may fail before the rest is not asked; None: all are.
 
     Raises:

@@ -216,12 +216,14 @@ class MessageStream:
 
         After an approval a message goes on in another log, and a reloaded page has nothing of it.
         """
-        earlier: list[str] = []
+        # A dict keeps their order and finds a circle at once, whatever the number of logs.
+        newest_first = {self._log_id: None}
         log_id = meta.get("continues")
-        while isinstance(log_id, str) and log_id not in (*earlier, self._log_id):
-            earlier.insert(0, log_id)
+        while isinstance(log_id, str) and log_id not in newest_first:
+            newest_first[log_id] = None
             log_id = (await self._log.head(log_id)).meta.get("continues")
-        return earlier
+        del newest_first[self._log_id]
+        return list(reversed(newest_first))
 
     async def _send_all(self, reader: LogReader, encode: RunEncoder) -> None:
         exchange = self._exchange
