@@ -38,7 +38,7 @@ Reads captured responses, in whatever form you have them:
   from a log              lines or JSON lines with a body, a frame or a chunk
                           inside, as JSON, escaped, or as a Python literal
   stored otherwise        gzip, zlib, Brotli, Zstandard, UTF-16, base64,
-                          a JSON string, a printed dict, Markdown
+                          a JSON string, a printed dict, Markdown, CSV
 The wire API is guessed where nothing names it, and that is said. Of a
 directory every recording is read. A device without an end is refused."""
 

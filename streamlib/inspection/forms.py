@@ -151,6 +151,7 @@ FORMS: Final = (
     Form("curl -v", _by_bytes(http_forms.is_verbose), http_forms.open_verbose),
     Form("mitmdump", _by_bytes(http_forms.is_dumped), http_forms.open_dumped),
     Form("base64", _by_bytes(text_forms.is_base64), text_forms.open_base64),
+    Form("CSV", _by_bytes(text_forms.is_table), text_forms.open_cells),
     Form("Python literal", _by_bytes(text_forms.holds_literal), text_forms.open_literals),
     Form("Python dict", _by_bytes(text_forms.is_printed_dict), text_forms.open_printed_dict),
     Form("Markdown", _by_bytes(text_forms.is_fenced), text_forms.open_fences),

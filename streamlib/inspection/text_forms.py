@@ -59,6 +59,10 @@ _ESCAPED: Final = re.compile(r'\{\s*\\+"|\\x22|\\u0022|\\n\s*(?:data|event):|\\n
 """What shows that a body was escaped: its quotes or its line ends."""
 
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/\r\n]{24,}+={0,2}")
+_CELL: Final = re.compile(rb'(?:^|[,;\t])"((?:[^"]|"")*+)"(?=[,;\t\r\n]|$)', re.MULTILINE)
+"""A quoted cell of a table: of each pair of quotes in it, one is text."""
+_CELL_OBJECT: Final = re.compile(rb'\{\s*""\w')
+
 _FENCE: Final = re.compile(r"^ {0,9}(?:```|~~~)\w{0,20}[ \t]*\r?$", re.MULTILINE)
 
 
@@ -506,7 +510,7 @@ def _unescaped(text: str, *, as_bytes: bool) -> bytes:
     return bytes_of(unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
 
 
-# --- base64, Markdown ---
+# --- base64, Markdown, tables ---
 
 
 def is_base64(data: bytes) -> bool:
@@ -541,4 +545,19 @@ def open_fences(part: FilePart) -> list[FilePart]:
         block = bytes_of(text[opening.end() + 1 : end])
         if _holds_body(block):
             parts.append(part.holding(block))
+    return parts
+
+
+def is_table(data: bytes) -> bool:
+    """Whether it is CSV, with commas, semicolons or tabs, with JSON in its cells."""
+    return _CELL_OBJECT.search(data) is not None and _CELL.search(data) is not None
+
+
+def open_cells(part: FilePart) -> list[FilePart]:
+    """The text of each cell that may be a response."""
+    parts: list[FilePart] = []
+    for cell in _CELL.finditer(part.body):
+        text = cell[1].replace(b'""', b'"')
+        if b"{" in text:
+            parts.append(part.holding(text))
     return parts

@@ -6,8 +6,10 @@ Each is a body that a tool, a log or a copy left: not as a server sent it.
 from __future__ import annotations
 
 import base64
+import csv
 import gzip
 import importlib
+import io
 import json
 import zlib
 from typing import Any, Final
@@ -94,6 +96,15 @@ def log(line: str) -> str:
     return f"2026-11-28 10:00:00,123 DEBUG app.client: {line}\n"
 
 
+def table(body: str, delimiter: str = ",") -> bytes:
+    """A table that a log service exported, with a body in its last cell but one."""
+    written = io.StringIO()
+    rows = csv.writer(written, delimiter=delimiter)
+    rows.writerow(["time", "host", "message", "status"])
+    rows.writerow(["2026-11-28T10:00:00Z", "web, 1", body, 200])
+    return written.getvalue().encode("utf-8", "surrogateescape")
+
+
 def sse_messages(body: bytes) -> list[dict[str, Any]]:
     """Chrome's own field of a HAR entry, where it kept the events and no body."""
     started = 1795860000.0  # 2026-11-28T10:00:00Z
@@ -128,6 +139,7 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "UTF-16, little end first": text(CHAT).encode("utf-16-le"),
     "UTF-16, big end first": text(CHAT).encode("utf-16-be"),
     "gzip": gzip.compress(CHAT),
+    "a cell of a table": table(text(CHAT)),
     "zlib": zlib.compress(CHAT),
     "Brotli": _brotli.compress(CHAT),
     "Zstandard": _zstd.compress(CHAT),
@@ -219,6 +231,9 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
 BODY_CAPTURES: Final[dict[str, bytes]] = {
     "a body": BODY,
     "a body, indented": json.dumps(json.loads(BODY), indent=4).encode(),
+    "a cell of a table": table(text(BODY)),
+    "a cell of a table with semicolons": table(text(BODY), ";"),
+    "a cell of an indented body, with tabs": table(json.dumps(json.loads(BODY), indent=2), "\t"),
     "a body in a string": json.dumps(text(BODY)).encode(),
     "a body in a string in a string": json.dumps(json.dumps(text(BODY))).encode(),
     "a body with escaped quotes": text(BODY).replace("\\", "\\\\").replace('"', '\\"').encode(),

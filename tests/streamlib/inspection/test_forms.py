@@ -99,7 +99,9 @@ def test_every_wire_is_opened_in_every_kind_of_text(path: Path) -> None:
     assert wire == path.parent.name or path.suffix == ".json"  # an error may be of any wire
     stored = {"gzip": gzip.compress(body), "literal": repr(body).encode()}
     if path.suffix != ".eventstream":
-        stored["string"] = json.dumps(body.decode("utf-8", "surrogateescape")).encode()
+        text = body.decode("utf-8", "surrogateescape")
+        stored["string"] = json.dumps(text).encode()
+        stored["table"] = awkward.table(text)
     if path.suffix == ".sse":
         payloads = payloads_of(body)
         stored["objects"] = b"\n".join(payloads)
