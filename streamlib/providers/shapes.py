@@ -129,7 +129,8 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         assistant_content: the content beside `tool_calls` where there is no text: null, an empty
             text, or no such key.
         tool_parts: accepts images in tool messages; else they move into a user message after them.
-        document_urls: takes documents as `document_url` parts; else they are `file` parts.
+        document_urls: takes documents as `document_url` parts, and audio as a text; else they are
+            `file` parts, and audio is an object with its format.
         bare_messages: refuses unknown keys in messages and calls (`refusal`, `audio`,
             `extra_content`, keys of its own responses).
 

@@ -54,16 +54,17 @@ def wire_part(
         part: the part.
         entry: the item it belongs to: its origin decides whether `native` may be sent.
         report: receives what had to change.
-        document_urls: the provider takes documents as `document_url` (Mistral).
+        document_urls: the provider takes documents as `document_url`, and audio as a text: its
+            bytes or its URL (Mistral).
 
     Returns:
         The wire's object, or None if Chat has none for it.
     """
     native = _native(part, entry)
-    if isinstance(part, Document) and (document_urls or native.get("type") == "document_url"):
-        by_url = _document_by_url(part)
-        if by_url is not None:
-            return {**by_url, **native}
+    if document_urls or native.get("type") == "document_url":
+        mistral = _mistral_part(part, native)
+        if mistral is not None:
+            return {**mistral, **native}
     if "type" in native:
         # A part of a kind that we do not know goes back as received.
         return native
@@ -134,6 +135,16 @@ def _document(part: Document, entry: IndexedItem, report: Report) -> JsonObject:
         return {"type": "file", "file": without_none({"file_id": part.file_id})}
     file = {"filename": part.name or "document.pdf", "file_data": data_url(part)}
     return {"type": "file", "file": file}
+
+
+def _mistral_part(part: ContentPart, native: JsonObject) -> JsonObject | None:
+    """A part that has a form of its own at Mistral; None for the others."""
+    if isinstance(part, Document):
+        return _document_by_url(part)
+    # Keys of the object inside need that object.
+    if isinstance(part, Audio) and "input_audio" not in native and (part.data or part.url):
+        return {"type": "input_audio", "input_audio": part.data or part.url}
+    return None
 
 
 def _document_by_url(part: Document) -> JsonObject | None:

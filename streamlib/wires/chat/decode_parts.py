@@ -162,7 +162,9 @@ def _file(file: Any, block: JsonObject) -> Document:
 
 
 def _audio(audio: Any, block: JsonObject) -> Audio:
-    if isinstance(audio, str):
+    if isinstance(audio, str):  # Mistral: the bytes, or where they are
+        if audio.startswith(("https://", "http://")):
+            return unchecked(Audio)(url=audio, native=_native(block, audio))
         return unchecked(Audio)(audio, native=_native(block, audio))
     audio_format = str(audio.get("format") or "wav")
     subtype = AUDIO_SUBTYPES.get(audio_format, audio_format)

@@ -153,9 +153,10 @@ class _HistoryReader:
         parts = [_part(part) for part in _objects(content.get("parts", b"[]"))]
         items: Iterable[ResponseItem] = self._user_items(parts)
         if role == "model":
-            items = self._model_items(parts)
-        if not parts:
-            items = [Message("assistant" if role == "model" else "user", origin=ORIGIN)]
+            # The parser of responses gives no item for empty texts, but they are a turn here.
+            items = self._model_items(parts) or [_empty_message(parts)]
+        elif not parts:
+            items = [Message("user", origin=ORIGIN)]
         fields = rest(content, "role", "parts")
         self.items += [with_turn_fields(item, fields) for item in items]
 
@@ -249,6 +250,12 @@ class _HistoryReader:
                     self._matched.add(call.call_id)
                     return call.call_id
         return provider_id or self._generate_id(0)
+
+
+def _empty_message(parts: list[Object]) -> Message:
+    """A model's turn of empty texts, or of nothing."""
+    content = [part for part in map(_content_part, parts) if part is not None]
+    return Message("assistant", content, origin=ORIGIN)
 
 
 def _objects(raw: Raw | bytes) -> list[Object]:

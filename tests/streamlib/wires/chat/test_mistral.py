@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from streamlib import (
+    Audio,
     Document,
     FunctionCall,
     Message,
@@ -109,6 +110,23 @@ def test_document_of_a_request_keeps_its_form() -> None:
     # A server of which nothing is known gets what it was sent.
     request = build(prompt, "custom:m", base_url="http://x")
     assert msgspec.json.decode(request.body)["messages"][0]["content"] == parts
+
+
+@pytest.mark.parametrize(
+    ("audio", "data", "url"),
+    [("//NkxAAA", "//NkxAAA", None), ("https://o.test/a.mp3", None, "https://o.test/a.mp3")],
+)
+def test_audio_of_a_request_keeps_its_form(audio: str, data: str | None, url: str | None) -> None:
+    """It was sent back as an object that called an MP3 `wav`."""
+    part = {"type": "input_audio", "input_audio": audio}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+    prompt = parse_request("chat", msgspec.json.encode(body))
+    (item,) = prompt.items
+    assert isinstance(item, Message)
+    (read_part,) = item.content
+    assert isinstance(read_part, Audio)
+    assert (read_part.data, read_part.url) == (data, url)
+    assert sent(*prompt.items)[0]["content"] == [part]
 
 
 def test_document_of_text_is_still_sent_as_text() -> None:

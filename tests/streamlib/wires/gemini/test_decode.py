@@ -393,3 +393,20 @@ def test_prompt_survives_build_and_decode() -> None:
     )
     assert again.reasoning == ReasoningOptions("low")
     assert build(again, "google:gemini-3.5-flash").body == request.body
+
+
+@pytest.mark.parametrize("parts", [[{"text": ""}], [{"text": "", "thought": True}], []])
+def test_empty_turn_of_the_model_is_not_lost(parts: list[dict[str, Any]]) -> None:
+    contents = [
+        {"role": "user", "parts": [{"text": "a"}]},
+        {"role": "model", "parts": parts},
+        {"role": "user", "parts": [{"text": "b"}]},
+    ]
+    prompt = decoded({"contents": contents})
+    assert [item.role for item in prompt.items if isinstance(item, Message)] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+    report = build(prompt, "google:gemini-3-pro").report
+    assert [(change.action, change.path[:8]) for change in report] == [("dropped", "/input/1")]
