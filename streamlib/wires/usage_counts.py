@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from streamlib.request.report import Report
 from streamlib_parsers.usage import Usage
 
 
-def uncached_input_tokens(usage: Usage) -> int | None:
+def uncached_input_tokens(usage: Usage, report: Report) -> int | None:
     """The input tokens that were neither read from nor written to a cache.
 
     None if the total is not known; never below 0, since providers' numbers may disagree.
@@ -13,4 +14,7 @@ def uncached_input_tokens(usage: Usage) -> int | None:
     if usage.input_tokens is None:
         return None
     cached = (usage.cache_write_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-    return max(0, usage.input_tokens - cached)
+    if cached > usage.input_tokens:
+        report.dropped("/usage", "fewer input tokens than those of a cache: their sum is another")
+        return 0
+    return usage.input_tokens - cached

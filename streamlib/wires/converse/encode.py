@@ -52,6 +52,7 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import (
     CustomToolCall,
+    FunctionCall,
     Image,
     JsonObject,
     Message,
@@ -305,16 +306,25 @@ class Encoder(EventEncoder):
             if not item.output:
                 return []
             return [{"toolResult": result_content(item)}]
-        if index in self._inputs:
-            if item.status != "completed":
-                return []
-            text = free_form_input(item, "".join(self._inputs.pop(index)), self._report)
-            if not text:
-                return []
-            return [{"toolUse": {"input": text}}]
+        if index in self._inputs or isinstance(item, FunctionCall):
+            return self._input_deltas(index, item)
         if index in self._images and isinstance(item, Message) and item.content:
             return self._image_deltas(item)
         return []
+
+    def _input_deltas(self, index: int, item: ResponseItem) -> list[JsonObject]:
+        """The input of a call, where it had to be complete or there is none."""
+        if item.status != "completed":
+            return []
+        text = ""
+        if index in self._inputs:
+            text = free_form_input(item, "".join(self._inputs.pop(index)), self._report)
+        elif isinstance(item, FunctionCall) and not item.arguments and not self._is_own(item):
+            self._report.dropped("/arguments", "empty arguments are written as {}")
+            text = "{}"
+        if not text:
+            return []
+        return [{"toolUse": {"input": text}}]
 
     def _image_deltas(self, item: Message) -> list[JsonObject]:
         image = item.content[0]

@@ -222,7 +222,7 @@ def converse_usage(usage: Usage | None, report: Report, *, complete: bool) -> Js
         if not complete:
             return None
         usage = Usage()
-    input_tokens = uncached_input_tokens(usage)
+    input_tokens = uncached_input_tokens(usage, report)
     output_tokens = usage.output_tokens
     if complete and (input_tokens is None or output_tokens is None):
         report.dropped("/usage", "Converse cannot leave usage unknown: zeros")

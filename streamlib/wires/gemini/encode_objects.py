@@ -135,6 +135,7 @@ def _arguments(item: FunctionCall | CustomToolCall, report: Report, *, own: bool
     if not arguments:
         if own:
             return {}
+        report.dropped("/arguments", "empty arguments are written as {}")
         arguments = "{}"
     if not arguments.lstrip().startswith("{") or not is_json(arguments):
         report.dropped("/arguments", "arguments that are not a JSON object are wrapped")

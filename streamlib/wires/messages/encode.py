@@ -159,7 +159,7 @@ class Encoder(EventEncoder):
         if self._message is None:
             self._on_created(Created())
         self._started = True
-        usage = messages_usage(self._usage) or {"input_tokens": 0, "output_tokens": 0}
+        usage = messages_usage(self._usage, self._report) or {"input_tokens": 0, "output_tokens": 0}
         message = {**(self._message or {}), "usage": usage}
         return self._write({"type": "message_start", "message": message}, "message_start")
 
@@ -193,7 +193,7 @@ class Encoder(EventEncoder):
         body = {
             "type": "message_delta",
             "delta": {**self._envelope, **stop},
-            "usage": messages_usage(self._usage) or {"output_tokens": 0},
+            "usage": messages_usage(self._usage, self._report) or {"output_tokens": 0},
         }
         self._envelope = {}
         self._usage_pending = False

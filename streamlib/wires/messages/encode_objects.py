@@ -230,7 +230,7 @@ def native_stop(stop_reason: StopReason, native: str | None, report: Report) -> 
     return nearest
 
 
-def messages_usage(usage: Usage | None) -> JsonObject | None:
+def messages_usage(usage: Usage | None, report: Report) -> JsonObject | None:
     """The usage object.
 
     The provider's own object is returned if this wire reads the same numbers from it.
@@ -241,7 +241,7 @@ def messages_usage(usage: Usage | None) -> JsonObject | None:
         return usage.raw
     body: JsonObject = without_none(
         {
-            "input_tokens": uncached_input_tokens(usage),
+            "input_tokens": uncached_input_tokens(usage, report),
             "cache_creation_input_tokens": usage.cache_write_input_tokens,
             "cache_read_input_tokens": usage.cache_read_input_tokens,
         }

@@ -10,9 +10,12 @@ from streamlib import (
     Change,
     FunctionCall,
     Message,
+    Response,
     ServerToolCall,
     ServerToolResult,
     Text,
+    TokenCount,
+    Usage,
     WireApi,
     accumulate,
     encode_body,
@@ -45,6 +48,10 @@ def encoded(wire_api: WireApi, events: list[ResponseEvent]) -> tuple[bytes, list
     encode = encoder(wire_api, model="m")
     body = b"".join([*[encode.feed(event) for event in events], encode.close()])
     return body, encode.report
+
+
+def function_calls(response: Response) -> list[FunctionCall]:
+    return [item for item in response.items if isinstance(item, FunctionCall)]
 
 
 def losses(changes: list[Change]) -> list[str]:
@@ -87,3 +94,30 @@ def test_hosted_call_without_its_kind_is_written_or_reported(wire_api: WireApi) 
         body_report: list[Change] = []
         body = encode_body(wire_api, accumulate(events), model="m", report=body_report)
         assert b"web_search" in body or body_report, type(item).__name__
+
+
+@each_wire
+def test_empty_arguments_are_read_again_or_reported(wire_api: WireApi) -> None:
+    """Gemini wrote {} without a word, and Converse in its bodies only."""
+    call = FunctionCall("call_1", "f", "", status="completed")
+    events = stream(call, "tool_calls")
+    body, report = encoded(wire_api, events)
+    parse = parser(wire_api)
+    streamed = accumulate([*parse.feed(body), *parse.close()])
+    response = accumulate(events)
+    whole = accumulate(parse_body(wire_api, encode_body(wire_api, response)))
+    arguments = [call.arguments for read in (streamed, whole) for call in function_calls(read)]
+    assert arguments[0] == arguments[1]
+    assert arguments[0] == "" or "/arguments" in losses(report)
+
+
+@each_wire
+def test_counts_that_disagree_are_read_again_or_reported(wire_api: WireApi) -> None:
+    """More tokens of a cache than of the input: a sum would become another one silently."""
+    usage = Usage(100, 5, cache_read_input_tokens=90, cache_write_input_tokens=20)
+    events = stream(Message("assistant", (Text("Hi"),)), "stop")
+    body, report = encoded(wire_api, [events[0], TokenCount(usage), *events[1:]])
+    parse = parser(wire_api)
+    read = accumulate([*parse.feed(body), *parse.close()]).usage
+    assert read is not None
+    assert read.input_tokens == 100 or "/usage" in losses(report)

@@ -451,7 +451,7 @@ def test_foreign_parallel_calls_are_complete_with_ids() -> None:
         ("toolu_2", "toolu_2", "g", "{}"),
     ]
     assert again.stop_reason == "tool_calls"
-    assert reported_paths(events) == {"/signature"}
+    assert reported_paths(events) == {"/signature", "/arguments"}
     assert b"EqQB" not in encode_all("gemini", events)
 
 
