@@ -1,4 +1,4 @@
-"""Token counts for wires whose counts exclude each other: Messages and Converse."""
+"""Token counts for wires whose counts exclude each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from streamlib_parsers.usage import Usage
 
 
 def uncached_input_tokens(usage: Usage, report: Report) -> int | None:
-    """The input tokens that were neither read from nor written to a cache.
+    """The input tokens neither read from nor written to a cache: for Messages and Converse.
 
     None if the total is not known; never below 0, since providers' numbers may disagree.
     """
@@ -18,3 +18,15 @@ def uncached_input_tokens(usage: Usage, report: Report) -> int | None:
         report.dropped("/usage", "fewer input tokens than those of a cache: their sum is another")
         return 0
     return usage.input_tokens - cached
+
+
+def output_tokens_without_reasoning(usage: Usage, report: Report) -> int | None:
+    """The output tokens that are no reasoning: for Gemini and Interactions. None if not known."""
+    if usage.output_tokens is None:
+        return None
+    reasoning = usage.reasoning_output_tokens or 0
+    if reasoning > usage.output_tokens:
+        # The provider counted it apart from the output.
+        report.dropped("/usage", "more reasoning than output tokens: their sum is another")
+        return usage.output_tokens
+    return usage.output_tokens - reasoning

@@ -14,6 +14,7 @@ from streamlib.wires.gemini.build_media import media_field
 from streamlib.wires.gemini.build_parts import part_object, server_part
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.reasoning_text import reasoning_text
+from streamlib.wires.usage_counts import output_tokens_without_reasoning
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.items import (
@@ -347,7 +348,7 @@ def gemini_usage(usage: Usage | None, report: Report) -> JsonObject | None:
     body = {
         "promptTokenCount": usage.input_tokens,
         "cachedContentTokenCount": usage.cache_read_input_tokens,
-        "candidatesTokenCount": _candidates_tokens(usage),
+        "candidatesTokenCount": output_tokens_without_reasoning(usage, report),
         "thoughtsTokenCount": usage.reasoning_output_tokens,
         "totalTokenCount": (usage.input_tokens or 0) + (usage.output_tokens or 0),
         "promptTokensDetails": _details(usage.input_modalities),
@@ -355,17 +356,6 @@ def gemini_usage(usage: Usage | None, report: Report) -> JsonObject | None:
         "cacheTokensDetails": _details(usage.cache_modalities),
     }
     return without_none(body)
-
-
-def _candidates_tokens(usage: Usage) -> int | None:
-    """The output tokens without reasoning."""
-    if usage.output_tokens is None:
-        return None
-    reasoning = usage.reasoning_output_tokens or 0
-    if reasoning > usage.output_tokens:
-        # More reasoning than output: this provider counted it apart from the output.
-        return usage.output_tokens
-    return usage.output_tokens - reasoning
 
 
 def _details(modalities: dict[str, int]) -> list[JsonObject] | None:

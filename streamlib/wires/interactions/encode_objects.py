@@ -11,6 +11,7 @@ from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.interactions.build_parts import content
 from streamlib.wires.json_objects import without_none
+from streamlib.wires.usage_counts import output_tokens_without_reasoning
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import StopReason
@@ -249,17 +250,14 @@ def interactions_usage(usage: Usage | None, report: Report) -> JsonObject | None
     if usage.cache_write_input_tokens:
         reason = "Interactions does not count what is written to a cache"
         report.dropped("/usage/cache_write_input_tokens", reason)
-    output_tokens, reasoning = usage.output_tokens, usage.reasoning_output_tokens
-    if output_tokens is not None and reasoning is not None:
-        output_tokens = max(0, output_tokens - reasoning)
     body = {
         "total_input_tokens": usage.input_tokens,
         "input_tokens_by_modality": _modalities(usage.input_modalities),
         "total_cached_tokens": usage.cache_read_input_tokens,
         "cached_tokens_by_modality": _modalities(usage.cache_modalities),
-        "total_output_tokens": output_tokens,
+        "total_output_tokens": output_tokens_without_reasoning(usage, report),
         "output_tokens_by_modality": _modalities(usage.output_modalities),
-        "total_thought_tokens": reasoning,
+        "total_thought_tokens": usage.reasoning_output_tokens,
     }
     if usage.input_tokens is not None and usage.output_tokens is not None:
         body["total_tokens"] = usage.input_tokens + usage.output_tokens

@@ -474,7 +474,7 @@ class Encoder(EventEncoder):
         self._report_unknown_counts(self._usage)
         self._common["model"] = event.model or self._common["model"]
         status, reason = ending(
-            event.stop_reason, event.native_stop_reason, self._report, refused=self._has_refusal()
+            event.stop_reason, event.native_stop_reason, self._report, self._outputs.values()
         )
         if event.stop_sequence is not None:
             self._report.dropped("/stop_sequence", "Responses has no stop sequences")
@@ -487,15 +487,6 @@ class Encoder(EventEncoder):
 
     def _output(self) -> list[JsonObject]:
         return [output.body for output in self._outputs.values() if output.body]
-
-    def _has_refusal(self) -> bool:
-        for output in self._outputs.values():
-            if output.item.agent is not None:
-                continue
-            for kind, _ in output.parts:
-                if kind is REFUSAL:
-                    return True
-        return False
 
     def _on_failed(self, event: Failed) -> bytes:
         """`error`, then `response.failed`, as OpenAI does it.

@@ -37,6 +37,7 @@ from streamlib_parsers.items import (
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses import usage as read_usage
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS
+from streamlib_parsers.wires.responses.output import PENDING
 from streamlib_parsers.wires.responses.wire_items import wire_item
 
 # --- items while they are streamed ---
@@ -298,21 +299,24 @@ DETAIL_MODALITIES: Final = frozenset({"text", "image", "audio"})
 
 
 def ending(
-    stop_reason: StopReason, native: str | None, report: Report, *, refused: bool
+    stop_reason: StopReason,
+    native: str | None,
+    report: Report,
+    outputs: Iterable[OutputItem],
 ) -> tuple[str, str | None]:
     """The status and the reason of an incomplete response.
 
     Args:
         stop_reason: why the response ended.
         native: `incomplete:REASON` if it ended incomplete on this wire: both are then kept.
-        report: receives a refusal that the wire cannot express.
-        refused: whether the response has refusal text.
+        report: receives a reason that the wire cannot express.
+        outputs: the items of the response: refusals and calls are known by them.
     """
     if native is not None:
         status, _, reason = native.partition(":")
         if status == "incomplete":
             return "incomplete", reason or None
-    if stop_reason == "refusal" and not refused:
+    if stop_reason == "refusal" and not _has_refusal(outputs):
         explanation = "Responses knows a refusal by its text, and there is none: content_filter"
         report.dropped("/stop_reason", explanation)
         return "incomplete", "content_filter"
@@ -320,7 +324,26 @@ def ending(
         return "incomplete", INCOMPLETE_REASONS[stop_reason]
     if stop_reason not in ("stop", "tool_calls", "refusal"):
         report.dropped("/stop_reason", f"Responses has no value for {stop_reason}")
+    if stop_reason == "tool_calls" and not _has_call(outputs):
+        explanation = "Responses knows it by a complete call, and there is none: stop"
+        report.dropped("/stop_reason", explanation)
     return "completed", None
+
+
+def _has_refusal(outputs: Iterable[OutputItem]) -> bool:
+    """Whether the agent that was asked refused."""
+    for output in outputs:
+        if output.item.agent is None and any(kind is REFUSAL for kind, _ in output.parts):
+            return True
+    return False
+
+
+def _has_call(outputs: Iterable[OutputItem]) -> bool:
+    """Whether a call waits for its result."""
+    for output in outputs:
+        if isinstance(output.item, PENDING) and output.item.status == "completed":
+            return True
+    return False
 
 
 def incomplete_details(envelope: JsonObject, reason: str | None) -> Any:
