@@ -317,7 +317,8 @@ class Encoder(EventEncoder):
     def _on_completed(self, event: Completed) -> bytes:
         out = self._start_message() + self._close_broken()
         self._usage = event.usage or self._usage
-        if self._usage is None:
+        usage = self._usage
+        if usage is None or usage.input_tokens is None or usage.output_tokens is None:
             self._report.dropped("/usage", "Messages cannot leave usage unknown: zeros")
         stop_reason = native_stop(event.stop_reason, event.native_stop_reason, self._report)
         stop = {"stop_reason": stop_reason, "stop_sequence": event.stop_sequence}
