@@ -6,7 +6,6 @@ many clients do not send it, and the gateway adds it (`agent_model.Signatures` c
 
 from __future__ import annotations
 
-from os.path import commonprefix
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -100,6 +99,14 @@ def output_text(output: object) -> str:
         return text
 
 
+def equal_characters(one: str, other: str) -> int:
+    """How many characters two texts have alike at their beginning."""
+    for count, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return count
+    return min(len(one), len(other))
+
+
 def without_space(line: str) -> str:
     """A line to compare: a wire that takes one string for a text joins its parts with a space."""
     return "".join(line.split())
@@ -109,7 +116,7 @@ def difference(sent: list[str], received: list[str]) -> str:
     """Where two histories part."""
     for number, (one, other) in enumerate(zip(sent, received, strict=False)):
         if without_space(one) != without_space(other):
-            start = max(0, len(commonprefix([one, other])) - SHOWN // 2)
+            start = max(0, equal_characters(one, other) - SHOWN // 2)
             end = start + SHOWN
             return f"line {number} was {one[start:end]!r}, and is {other[start:end]!r}"
     longer = sent if len(sent) > len(received) else received

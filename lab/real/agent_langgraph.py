@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import (  # type: ignore[import-not-found]
-    BaseMessage,
     HumanMessage,
     messages_from_dict,
     messages_to_dict,
@@ -74,7 +73,7 @@ def model_of(wire: str, url: str) -> Any:
     )
 
 
-async def ask(wire: str, url: str, history: list[BaseMessage]) -> list[BaseMessage]:
+async def ask(wire: str, url: str, history: list[Any]) -> list[Any]:
     """The conversation with the agent's turns."""
     agent = create_react_agent(model_of(wire, url), [run_command])
     state: dict[str, Any] = {}
@@ -84,7 +83,7 @@ async def ask(wire: str, url: str, history: list[BaseMessage]) -> list[BaseMessa
     ):
         if mode == "values":
             state = value
-    messages: list[BaseMessage] = state["messages"]
+    messages: list[Any] = state["messages"]
     return messages
 
 

@@ -77,7 +77,7 @@ async def nothing(url: str, wire: WireApi, home: Path) -> AsyncGenerator[str]:
 async def our_gateway(
     url: str, wire: WireApi, home: Path, *, state: str | None = "memory:"
 ) -> AsyncGenerator[str]:
-    """A gateway on a real port; it records what it is sent, and sends, into a folder `exchanges`."""
+    """A gateway on a real port; it records what it is sent, and sends, into `EXCHANGES`."""
     rule = RouteRule(
         "*",
         MODELS[wire],

@@ -130,9 +130,7 @@ def fault_in_files(work: Path, scenario: Scenario) -> str | None:
     return None
 
 
-def outcome_of_history(
-    outcome: Outcome, client: WireApi, wire: WireApi, first: Outcome
-) -> Outcome:
+def outcome_of_history(outcome: Outcome, client: WireApi, wire: WireApi, first: Outcome) -> Outcome:
     """The outcome; a case fails whose history is another than that on the first wire.
 
     Agents join turns that seem to be one: the order of calls and outputs shows it.
@@ -200,7 +198,7 @@ async def run_scenario(agent: str, name: str, arguments: argparse.Namespace, cel
         if agent_proxies.missing(through):
             sys.stdout.write(f"!! {through} is not installed\n")
             continue
-        wires = arguments.wire or list(MODELS)
+        wires: list[WireApi] = arguments.wire or list(MODELS)
         if through == DIRECT:
             wires = [AGENTS[agent].wire]
         for wire in wires:

@@ -107,9 +107,7 @@ def _ids_in(value: Any, *, is_block: bool = False) -> Iterator[str]:
         yield from _texts_of(value.get("id"))
     is_call = is_block and str(value.get("type")).endswith("tool_use")
     for name, inner in value.items():
-        if name in ID_FIELDS or (name in OBJECT_FIELDS and isinstance(inner, dict)):
-            yield from _texts_of(inner)
-        elif name == "skill_id" and str(inner).startswith(OWN_SKILL):
+        if _holds_id(name, inner):
             yield from _texts_of(inner)
         elif isinstance(inner, str) and name.lower().endswith(("uri", "url")):
             if _STORED_FILE.match(inner):
@@ -117,6 +115,12 @@ def _ids_in(value: Any, *, is_block: bool = False) -> Iterator[str]:
         # The input of a call of Messages is its arguments.
         if name not in NOT_IDS and not (is_call and name == "input"):
             yield from _ids_in(inner)
+
+
+def _holds_id(name: str, value: Any) -> bool:
+    if name == "skill_id":
+        return str(value).startswith(OWN_SKILL)
+    return name in ID_FIELDS or (name in OBJECT_FIELDS and isinstance(value, dict))
 
 
 def _texts_of(value: Any) -> Iterator[str]:
