@@ -37,6 +37,10 @@ NPM_PACKAGES: Final = (
 PIP_PACKAGES: Final = (
     "openai-agents==0.24.0",
     "pydantic-ai-slim[openai,anthropic,google]==2.68.0",
+    "langgraph==1.2.24",
+    "langchain-anthropic==1.7.10",
+    "langchain-google-genai==4.4.3",
+    "langchain-openai==1.7.4",
 )
 
 FOLDER: Final = [HOME / "agents"]
@@ -237,6 +241,14 @@ AGENTS: Final[dict[str, Agent]] = {
     "pydantic-ai-gemini": Agent(
         "gemini", python_agent("pydantic_ai", "gemini"), "python/bin/python"
     ),
+    "langgraph-chat": Agent("chat", python_agent("langgraph", "chat"), "python/bin/python"),
+    "langgraph-openai": Agent(
+        "responses", python_agent("langgraph", "responses"), "python/bin/python"
+    ),
+    "langgraph-anthropic": Agent(
+        "messages", python_agent("langgraph", "messages"), "python/bin/python"
+    ),
+    "langgraph-google": Agent("gemini", python_agent("langgraph", "gemini"), "python/bin/python"),
     "ai-sdk-anthropic": Agent("messages", ai_sdk("anthropic"), "node_modules/ai"),
     "ai-sdk-openai": Agent("responses", ai_sdk("openai"), "node_modules/ai"),
     "ai-sdk-google": Agent("gemini", ai_sdk("google"), "node_modules/ai"),

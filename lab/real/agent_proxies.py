@@ -19,7 +19,7 @@ import uvicorn
 from anyio.abc import Process
 
 from lab.real.agent_clients import FOLDER
-from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
+from streamlib.gateway import ExchangeFiles, Gateway, RouteRule, RouteTable, gateway
 from streamlib_parsers.items import WireApi
 
 MODELS: Final[dict[WireApi, str]] = {
@@ -51,6 +51,9 @@ LITELLM: Final = "litellm[proxy]==1.106.2"
 ROUTER: Final = "@musistudio/claude-code-router@2.0.0"
 """3.1.1 needs a package that the registry does not have."""
 
+EXCHANGES: Final = "exchanges"
+"""Where the gateway records both sides of each request."""
+
 Between = Callable[[str, WireApi, Path], AbstractAsyncContextManager[str]]
 """(the provider's address, its wire, a folder) -> the address for the agent."""
 
@@ -74,7 +77,7 @@ async def nothing(url: str, wire: WireApi, home: Path) -> AsyncGenerator[str]:
 async def our_gateway(
     url: str, wire: WireApi, home: Path, *, state: str | None = "memory:"
 ) -> AsyncGenerator[str]:
-    """A gateway on a real port."""
+    """A gateway on a real port; it records what it is sent, and sends, into `EXCHANGES`."""
     rule = RouteRule(
         "*",
         MODELS[wire],
@@ -84,7 +87,8 @@ async def our_gateway(
         reasoning={"unset": "medium"},
     )
     async with anyio.create_task_group() as group:
-        app = gateway(Gateway(RouteTable([rule]), state=state))
+        record = ExchangeFiles(home / EXCHANGES)
+        app = gateway(Gateway(RouteTable([rule]), state=state, record=record))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
         group.start_soon(server.serve)
         while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it

@@ -1,6 +1,6 @@
 """Agents against the gateway in front of every wire, and against other proxies: coding agents
-(Claude Code, Codex, Gemini CLI, qwen-code, opencode) and libraries (openai-agents, pydantic-ai, the
-AI SDK).
+(Claude Code, Codex, Gemini CLI, qwen-code, opencode) and libraries (openai-agents, pydantic-ai,
+LangGraph, the AI SDK).
 
     python -m lab.real.agents                  # installs them (1.5 GB of npm and PyPI), runs all
     python -m lab.real.agents --only codex --scenario resume --home /tmp/agents
@@ -9,9 +9,11 @@ AI SDK).
 Each agent has its own HOME, and the model is a script behind a strict provider: what an official
 service would refuse, fails. Each scenario is run without the gateway too (`direct`, on the agent's
 own wire), so that a limit of the client is told from one of the gateway. A case passes if the agent
-ended with 0, printed the model's last text, did what the model asked for, and no request was
-refused. Beside it stands how many signed items of the turns in its history each request had with
-their signature, of how many. Needs no key and no network but 127.0.0.1. Too large for CI.
+ended with 0, printed the model's last text, did what the model asked for, no request was refused,
+and the model read every history as the client sent it: the same texts, calls and outputs in the
+same order (`agent_history`). Beside it stands how many signed items of the turns in its history
+each request had with their signature, of how many. Needs no key and no network but 127.0.0.1. Too
+large for CI.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import anyio
 
 from lab.real import agent_clients, agent_proxies
 from lab.real.agent_clients import AGENTS, FOLDER
+from lab.real.agent_history import fault_in_histories
 from lab.real.agent_model import FINAL_TEXT, RESUMED_TEXT, SCENARIOS, Scenario, Upstream, served
 from lab.real.agent_proxies import BETWEEN, KEYS, MODELS
 from streamlib_parsers.items import WireApi
@@ -79,6 +82,9 @@ async def case(agent: str, through: str, wire: WireApi, scenario: Scenario) -> O
         if upstream.refused:
             fault = f"refused: {upstream.refused[0][:300]}"
         fault = fault or fault_in_files(work, scenario)
+        recorded = proxy / agent_proxies.EXCHANGES
+        if recorded.exists():
+            fault = fault or fault_in_histories(recorded, AGENTS[agent].wire, wire)
         counted = upstream.signatures
         return Outcome(fault, counted.returned, counted.due, tuple(upstream.history))
 
@@ -124,18 +130,24 @@ def fault_in_files(work: Path, scenario: Scenario) -> str | None:
     return None
 
 
-def outcome_of_history(outcome: Outcome, wire: WireApi, first: Outcome) -> Outcome:
+def outcome_of_history(outcome: Outcome, client: WireApi, wire: WireApi, first: Outcome) -> Outcome:
     """The outcome; a case fails whose history is another than that on the first wire.
 
     Agents join turns that seem to be one: the order of calls and outputs shows it.
     """
-    expected = first.history
-    if wire == "chat":
-        # OpenAI takes no thoughts there.
-        expected = tuple(kind for kind in expected if kind != "reasoning")
-    if outcome.fault is not None or outcome.history == expected:
+    expected, history = first.history, outcome.history
+    if wire == "chat" or (client == "gemini" and wire == "gemini"):
+        # OpenAI takes no thoughts there; Gemini signs calls, and its clients leave thoughts out.
+        expected = without_reasoning(expected)
+    if client == "gemini" and wire == "gemini":
+        history = without_reasoning(history)
+    if outcome.fault is not None or history == expected:
         return outcome
     return outcome._replace(fault=f"its history is {outcome.history}, and not {expected}")
+
+
+def without_reasoning(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(kind for kind in kinds if kind != "reasoning")
 
 
 class Cells:
@@ -186,13 +198,14 @@ async def run_scenario(agent: str, name: str, arguments: argparse.Namespace, cel
         if agent_proxies.missing(through):
             sys.stdout.write(f"!! {through} is not installed\n")
             continue
-        wires = arguments.wire or list(MODELS)
+        wires: list[WireApi] = arguments.wire or list(MODELS)
         if through == DIRECT:
             wires = [AGENTS[agent].wire]
         for wire in wires:
             outcome = await case(agent, through, wire, SCENARIOS[name])
             if through != DIRECT:
-                outcome = outcome_of_history(outcome, wire, histories.setdefault(through, outcome))
+                first = histories.setdefault(through, outcome)
+                outcome = outcome_of_history(outcome, AGENTS[agent].wire, wire, first)
             cells.add(agent, name, through, wire, outcome)
             text = "passed"
             if outcome.fault is not None and through == DIRECT:

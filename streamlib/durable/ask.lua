@@ -84,7 +84,10 @@ local function push(message)
 end
 
 local state, fault = load_state()
-if fault then
+if fault and operation == 'delete' then
+  -- What nobody can read may be deleted all the same, and its writer does not bring it back.
+  state = {epoch = 0, last = 0, expires_at = now + TOMBSTONE_MS}
+elseif fault then
   return fault
 end
 if state and now >= state.expires_at then
@@ -104,6 +107,13 @@ if operation == 'open' then
     local first_epoch = math.max(1, epoch)
     if state then
       first_epoch = state.epoch + 1
+    else
+      -- The state may be lost alone: the records behind it are of another log.
+      local left = redis.call('XREVRANGE', records_key, '+', '-', 'COUNT', 1)
+      if left[1] and epoch == 0 then
+        first_epoch = tonumber(string.match(left[1][1], '^%d+')) + 1
+      end
+      redis.call('DEL', records_key)
     end
     state = {
       epoch = first_epoch, last = 0, closed = false, gone = false, owner = owner,

@@ -134,7 +134,10 @@ class RedisEngine:
             )
         status, epoch, last, stop = reply
         known: Any = _text(status)  # a status of the script
-        return Result(known, int(epoch), int(last), _text(stop))
+        try:
+            return Result(known, int(epoch), int(last), _text(stop))
+        except UnicodeDecodeError:
+            raise unreadable("its state was changed") from None
 
     async def read(
         self, log_id: str, after: LogCursor, most: int
@@ -227,7 +230,7 @@ class RedisEngine:
 
     async def _scan(self, client: Any, ids: set[str], most: int) -> None:
         async for key in client.scan_iter(f"{self._prefix}:{{*}}:h", count=1000):
-            log_id = self._log_id(_text(key).removesuffix(":h"))
+            log_id = self._log_id(_name(key).removesuffix(":h"))
             if log_id is not None:
                 ids.add(log_id)
             if len(ids) >= most:
@@ -384,6 +387,13 @@ def _pushed(data: bytes | str) -> Record | None:
         return Record(int(epoch), int(first), int(last), lines, closes=head.endswith(b" "))
     except ValueError:
         return None
+
+
+def _name(key: bytes | str) -> str:
+    """A key of the server as text: others may have put any there."""
+    if isinstance(key, str):
+        return key
+    return key.decode(errors="replace")
 
 
 def _text(value: bytes | str) -> str:

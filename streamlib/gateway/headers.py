@@ -6,6 +6,7 @@ the gateway's own headers.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -52,7 +53,7 @@ def error_headers(error: ErrorInfo) -> dict[str, str]:
     """`retry-after`, if the error has one."""
     if error.retry_after is None:
         return {}
-    return {"retry-after": _number(error.retry_after)}
+    return {"retry-after": _whole_seconds(error.retry_after)}
 
 
 def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -> dict[str, str]:
@@ -75,7 +76,7 @@ def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -
         if window is not None:
             add_window(headers, kind.replace("_", "-"), window, now)
     if limits.retry_after is not None:
-        headers["retry-after"] = _number(limits.retry_after)
+        headers["retry-after"] = _whole_seconds(limits.retry_after)
     return headers
 
 
@@ -108,6 +109,11 @@ def _reset_at(window: Window, now: datetime) -> datetime | None:
     if window.reset_at is not None or window.reset_after is None:
         return window.reset_at
     return datetime.fromtimestamp(now.timestamp() + window.reset_after, UTC)
+
+
+def _whole_seconds(value: float) -> str:
+    """HTTP has no fractions here, and a client that reads a part of them comes too early."""
+    return str(math.ceil(value))
 
 
 def _number(value: float) -> str:

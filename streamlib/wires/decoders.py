@@ -86,6 +86,8 @@ def parse_request(
         if _is_pythons(error):
             key = _wrong_key(module, body, path or "", error)
             reason = f"{key} has a value of the wrong type"
+        elif isinstance(error, msgspec.ValidationError) and "`$" not in reason:
+            reason = f"{reason} in {_wrong_key(module, body, path or '', error)}"
         raise invalid_request(f"not a request of {wire_api}: {reason}") from None
 
 
@@ -135,7 +137,7 @@ def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:
     for key, value in raw.items():
         try:
             module.decode(msgspec.json.encode({**needed, key: value}), {}, path)
-        except (AttributeError, TypeError) as again:
+        except (AttributeError, TypeError, msgspec.ValidationError) as again:
             if str(again) == str(error):
                 return key
         except (KeyError, *MALFORMED):

@@ -47,14 +47,8 @@ def error_object(error: ErrorInfo) -> JsonObject:
 
     The provider's own object is returned itself if it has this shape and means the same kind.
     """
-    detail = error.detail
-    has_own_shape = (
-        isinstance(detail, dict)
-        and isinstance(detail.get("message"), str)
-        and isinstance(detail.get("code"), str)
-    )
-    if has_own_shape and classify(None, {"error": detail}).kind == error.kind:
-        return detail  # type: ignore[no-any-return]
+    if _is_own(error):
+        return error.detail  # type: ignore[no-any-return]
     body: JsonObject = {
         "type": error_type(error.kind),
         "code": _code(error),
@@ -64,6 +58,18 @@ def error_object(error: ErrorInfo) -> JsonObject:
     if error.retry_after is not None:
         body["retry_after"] = error.retry_after
     return body
+
+
+def _is_own(error: ErrorInfo) -> bool:
+    """Whether the provider's object can stand as it is: as OpenAI would have written it."""
+    detail = error.detail
+    if not isinstance(detail, dict) or not isinstance(detail.get("message"), str):
+        return False
+    code = detail.get("code")
+    if error.kind == "context_window_exceeded" and code != ERROR_CODES[error.kind]:
+        # Clients compact by this code: Mistral's is "3051", Google's "invalid_request".
+        return False
+    return isinstance(code, str) and classify(None, {"error": detail}).kind == error.kind
 
 
 def _code(error: ErrorInfo) -> str:

@@ -45,6 +45,13 @@ OBJECT_FIELDS: Final = frozenset({"audio", "prompt", "voice"})
 REFERENCE: Final = "item_reference"
 """Type of an input item of Responses that is the id of a stored one; it may be left out."""
 
+IMAGE: Final = "image_generation_call"
+"""Type of an input item of Responses that is the id of a stored image, where the image itself
+(``result``) is not in it."""
+
+OWN_SKILL: Final = "skill_"
+"""How the id of an account's skill begins; the provider's own ones have names (``pptx``)."""
+
 NOT_IDS: Final = frozenset(
     {"args", "arguments", "input_schema", "metadata", "parameters", "response", "schema"}
 )
@@ -73,10 +80,14 @@ def brought_ids(response: Response) -> list[str]:
 
 
 def _bare_references(request: Any) -> Iterator[str]:
-    """The ids of input items of Responses that have nothing else."""
+    """The ids of input items of Responses whose content is at the provider alone."""
     items = request.get("input") if isinstance(request, dict) else None
     for item in items if isinstance(items, list) else []:
-        if isinstance(item, dict) and item.get("type") is None and item.keys() <= {"id", "type"}:
+        if not isinstance(item, dict):
+            continue
+        is_bare = item.get("type") is None and item.keys() <= {"id", "type"}
+        is_stored_image = item.get("type") == IMAGE and not item.get("result")
+        if is_bare or is_stored_image:
             yield from _texts_of(item.get("id"))
 
 
@@ -96,7 +107,7 @@ def _ids_in(value: Any, *, is_block: bool = False) -> Iterator[str]:
         yield from _texts_of(value.get("id"))
     is_call = is_block and str(value.get("type")).endswith("tool_use")
     for name, inner in value.items():
-        if name in ID_FIELDS or (name in OBJECT_FIELDS and isinstance(inner, dict)):
+        if _holds_id(name, inner):
             yield from _texts_of(inner)
         elif isinstance(inner, str) and name.lower().endswith(("uri", "url")):
             if _STORED_FILE.match(inner):
@@ -104,6 +115,12 @@ def _ids_in(value: Any, *, is_block: bool = False) -> Iterator[str]:
         # The input of a call of Messages is its arguments.
         if name not in NOT_IDS and not (is_call and name == "input"):
             yield from _ids_in(inner)
+
+
+def _holds_id(name: str, value: Any) -> bool:
+    if name == "skill_id":
+        return str(value).startswith(OWN_SKILL)
+    return name in ID_FIELDS or (name in OBJECT_FIELDS and isinstance(value, dict))
 
 
 def _texts_of(value: Any) -> Iterator[str]:

@@ -35,7 +35,7 @@ from streamlib.gateway.clients.identity import identity_of
 from streamlib.gateway.headers import id_header
 from streamlib.gateway.log_text import log_error, log_text
 from streamlib.gateway.requests.open_streams import STOPPING, OpenStreams
-from streamlib.gateway.targets.pool import REQUEST_FAULTS, TargetPool
+from streamlib.gateway.targets.pool import TargetPool, may_succeed_elsewhere
 from streamlib.gateway.targets.streams import (
     GatewayRequest,
     Services,
@@ -238,7 +238,7 @@ class BackgroundResponses:
         try:
             return await targets.build(first, is_last=is_last)
         except StreamError as error:
-            if not others or error.info.kind in REQUEST_FAULTS:
+            if not others or not may_succeed_elsewhere(error.info):
                 raise StreamError(hide_missing_key(error.info)) from None
             return None
 

@@ -71,7 +71,7 @@ def restore_history(
             that do not send envelopes back.
     """
     restored: list[ResponseItem] = []
-    for number, turn in enumerate(turns_of(items)):
+    for number, turn in enumerate(turns_of(_with_joined_parts(items))):
         responses = (stored or {}).get(number, ())
         # Without envelopes a turn is sent as it would be sent without a gateway.
         if not responses and not _has_envelope(turn):
@@ -81,6 +81,39 @@ def restore_history(
             # All items of a turn are sent as one response.
             restored.append(msgspec.structs.replace(item, response_id=f"turn_{number}"))
     return restored
+
+
+def _with_joined_parts(items: Sequence[ResponseItem]) -> list[ResponseItem]:
+    """The items; reasoning that a client sends in parts is one again.
+
+    The AI SDK without ids (opencode) sends an item for each part of a summary, and each with the
+    envelope of them all.
+    """
+    joined: list[ResponseItem] = []
+    parts: list[str] = []
+    for item in items:
+        last = joined[-1] if joined else None
+        if isinstance(item, Reasoning) and isinstance(last, Reasoning) and _is_part_of(item, last):
+            parts += item.summary
+            continue
+        _add_parts(joined, parts)
+        parts = []
+        joined.append(item)
+    _add_parts(joined, parts)
+    return joined
+
+
+def _add_parts(joined: list[ResponseItem], parts: list[str]) -> None:
+    """Adds further parts of a summary to the item that was joined last."""
+    last = joined[-1] if joined else None
+    if parts and isinstance(last, Reasoning):
+        joined[-1] = msgspec.structs.replace(last, summary=(*last.summary, *parts))
+
+
+def _is_part_of(item: Reasoning, last: Reasoning) -> bool:
+    """Whether an item is the next part of the summary of the one before it."""
+    envelopes = _envelope_texts(item)
+    return bool(envelopes) and envelopes == _envelope_texts(last) and bool(item.summary)
 
 
 def turns_of(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:

@@ -61,9 +61,25 @@ UNHEALTHY: Final[frozenset[ErrorKind]] = frozenset(
 REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
 )
-"""Failures that would occur at another target too."""
+"""Failures that would occur at another target too, unless `is_of_the_server` says otherwise."""
+
+SERVER_STATUSES: Final = frozenset({405, 421, 426, 451, 499})
+"""HTTP statuses of the 4xx that say something of a server, and nothing of the request: what its
+address serves (405, 421, 426), where it may serve it (451), or that it gave up (499)."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
+
+
+def may_succeed_elsewhere(error: ErrorInfo) -> bool:
+    """Whether another target may serve a request that one has failed with this error."""
+    return error.kind not in REQUEST_FAULTS or is_of_the_server(error)
+
+
+def is_of_the_server(error: ErrorInfo) -> bool:
+    """Whether a status says that the server at this address takes no such request from anyone."""
+    status = error.status or 0
+    is_redirect = 300 <= status < 400
+    return is_redirect or status in SERVER_STATUSES
 
 
 class _Health(Struct):
@@ -126,7 +142,7 @@ class Slot:
         """
         if error is None:
             self._pool.succeeded(self.target, self._started)
-        elif error.kind in UNHEALTHY:
+        elif error.kind in UNHEALTHY or is_of_the_server(error):
             self._pool.failed(self.target, self._started, error)
 
     def _end_trial(self) -> None:
@@ -198,7 +214,7 @@ class TargetPool:
             slot.is_last = not self.is_any_ready(remaining)
             return slot
 
-        return Attempts(next_slot, on=lambda error: error.kind not in REQUEST_FAULTS)
+        return Attempts(next_slot, on=may_succeed_elsewhere)
 
     def is_any_ready(self, targets: Sequence[RouteTarget]) -> bool:
         """Whether one of these targets is healthy and has a free slot."""

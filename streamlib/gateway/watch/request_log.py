@@ -31,11 +31,14 @@ QUOTING: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "invalid_hi
 """Failures whose messages may quote the request that was refused."""
 
 _SAFE_TEXT: Final = re.compile(
-    r"(?P<what>not a request of \w{1,20}): .*?"
-    r"(?: - at `(?P<path>\$[\w.\[\]]{0,200})`|\(byte (?P<byte>\d{1,12})\))?",
+    r"(?P<what>not a request of \w{1,20}): (?:"
+    r"(?P<types>Expected `\w{1,20}`, got `\w{1,20}` in \w{1,40}|"
+    r"\w{1,40} has a value of the wrong type)|.*?"
+    r"(?: - at `(?P<path>\$[\w.\[\]]{0,200})`|\(byte (?P<byte>\d{1,12})\))?)",
     re.DOTALL,
 )
-"""The message of a decoder; its position is at the end, after a value that it may quote."""
+"""The message of a decoder: names of types and keys, or a position at the end, after a value that
+it may quote."""
 
 LOGGED_CHANGES: Final = 100
 """Limit of changes of a report that are examined for the log, which shows some ten."""
@@ -202,6 +205,8 @@ def _without_quotes(error: ErrorInfo) -> str | None:
     match = _SAFE_TEXT.fullmatch(error.message)
     if match is None:
         return error.code and f"{error.kind}: {log_name(error.code)}"
+    if match["types"]:
+        return f"{match['what']}: {match['types']}"
     if match["path"]:
         return f"{match['what']}: at {match['path']}"
     if match["byte"]:

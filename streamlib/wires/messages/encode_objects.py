@@ -260,10 +260,17 @@ def messages_usage(usage: Usage | None, report: Report) -> JsonObject | None:
 OVERFLOW: Final = "prompt is too long"
 """What Anthropic says of a full context. Claude Code looks for these words, and compacts then."""
 
+_COUNT: Final = r"(\d[\d,]{0,15})"
 _MAXIMUM: Final = re.compile(
-    r"(?:maximum|limit|exceed|context (?:length|window|size))\D{0,60}(\d[\d,]{0,15})", re.IGNORECASE
+    rf"(?:maximum|limit|exceed|context (?:length|window|size))\D{{0,60}}{_COUNT}", re.IGNORECASE
 )
 """The limit of tokens in a provider's message."""
+
+_MAXIMUM_BEFORE: Final = re.compile(rf"{_COUNT} maximum", re.IGNORECASE)
+"""The same, in Mistral's."""
+
+_EXCESS: Final = re.compile(rf"exceed(?:s|ed)?\b\D{{0,60}}\bby {_COUNT}", re.IGNORECASE)
+"""Tokens beyond the limit, in Cohere's and Ollama's."""
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
@@ -279,11 +286,16 @@ def _overflow_message(message: str) -> str:
     """What a provider says of a full context, in the words of Anthropic."""
     if OVERFLOW in message.lower():
         return message
-    limit = _MAXIMUM.search(message)
+    excess = _EXCESS.search(message)
+    rest = _EXCESS.sub("", message)
+    limit = _MAXIMUM_BEFORE.search(rest) or _MAXIMUM.search(rest)
     if limit is None:
         return f"{OVERFLOW}: {message}"
     maximum = _number(limit[1])
-    sent = max([_number(text) for text in re.findall(r"\d[\d,]{0,15}", message)])
+    if excess is not None:
+        sent = maximum + _number(excess[1])
+    else:
+        sent = max([_number(text) for text in re.findall(_COUNT, rest)])
     if sent <= maximum:
         return f"{OVERFLOW}: {message}"
     return f"{OVERFLOW}: {sent} tokens > {maximum} maximum"

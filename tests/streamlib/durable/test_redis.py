@@ -257,6 +257,43 @@ async def test_changed_log_gives_one_end(server: RedisServer, command: str, expe
             assert await outcome(log, log_id) == expected
 
 
+async def test_unreadable_reason_is_our_error(server: RedisServer) -> None:
+    log_id = f"reason-{time.time_ns()}"
+    async with open_log(server.url) as log:
+        await log.create(log_id)
+        async with connected(server) as engine:
+            await engine._client.hset(f"sl:{{{log_id}}}:h", {"stop": b"\xff"})
+            await engine._client.set("sl:{\udcff}:h".encode(errors="surrogateescape"), "x")
+            await engine.log_ids(10**6)
+        with pytest.raises(LogError, match="state was changed"):
+            await log.stop(log_id)
+
+
+@pytest.mark.parametrize("field", ["epoch", "owner", "size"])
+async def test_unreadable_log_can_be_deleted(server: RedisServer, field: str) -> None:
+    log_id = f"broken-{time.time_ns()}"
+    async with open_log(server.url) as log:
+        await log.write(log_id, slow_stream(0))
+        server.ask(f"HDEL sl:{{{log_id}}}:h {field}")
+        assert await outcome(log, log_id) == "unreadable"
+        await log.delete(log_id)
+        assert await outcome(log, log_id) == "gone"
+        await log.write(log_id, slow_stream(0))
+        assert await outcome(log, log_id) == "Completed"
+
+
+async def test_log_whose_state_is_lost_can_be_written(server: RedisServer) -> None:
+    """A cursor of the lost one is no cursor of the new one."""
+    log_id = f"headless-{time.time_ns()}"
+    async with open_log(server.url) as log:
+        await log.write(log_id, slow_stream(0))
+        cursor = (await log.head(log_id)).cursor
+        server.ask(f"DEL sl:{{{log_id}}}:h")
+        await log.write(log_id, slow_stream(0))
+        assert await outcome(log, log_id) == "Completed"
+        assert await outcome(log, log_id, cursor) == "rewound"
+
+
 async def test_lost_records_are_appended_again(server: RedisServer) -> None:
     log_id = f"halved-{time.time_ns()}"
     async with open_log(server.url, lease=1.5) as log, anyio.create_task_group() as group:

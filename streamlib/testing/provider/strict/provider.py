@@ -41,6 +41,8 @@ from streamlib_parsers.events import (
     Created,
     OutputItemAdded,
     OutputItemDone,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
     ResponseEvent,
 )
 from streamlib_parsers.items import (
@@ -71,6 +73,9 @@ RULES: Final[dict[WireApi, tuple[Rule, ...]]] = {
     "cohere": cohere.RULES,
 }
 """Wire -> its rules, in the order in which a request is checked."""
+
+SUMMARIES: Final[frozenset[WireApi]] = frozenset({"interactions", "responses"})
+"""Wires whose services show reasoning as a summary."""
 
 ID_PREFIXES: Final[tuple[tuple[type[Reasoning | Message | FunctionCall], str], ...]] = (
     (Reasoning, "rs"),
@@ -212,6 +217,8 @@ class _Signer:
             case OutputItemDone():
                 item = self._with_id(event.item, event.index)
                 return msgspec.structs.replace(event, item=self._signed_item(item))
+            case ReasoningContentDelta(index, place, delta) if self._wire_api in SUMMARIES:
+                return ReasoningSummaryDelta(index, place, delta, seq=event.seq)
             case _:
                 return event
 
@@ -274,7 +281,8 @@ class _Signer:
         if not isinstance(item, Reasoning):
             return item
         signature = self._signature("")
-        return msgspec.structs.replace(item, content="", summary=(item.text,), signature=signature)
+        summary = item.summary or (item.text,)
+        return msgspec.structs.replace(item, content="", summary=summary, signature=signature)
 
     def _responses_item(self, item: ResponseItem) -> ResponseItem:
         if self._reasoning_id is not None and item.id is not None:
@@ -287,7 +295,7 @@ class _Signer:
                 item,
                 signature=None,
                 content="",
-                summary=(item.text,),
+                summary=item.summary or (item.text,),
                 encrypted_content=encrypted_content,
             )
         self.output.append(_stored_item(item))

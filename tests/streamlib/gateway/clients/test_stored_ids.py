@@ -96,6 +96,11 @@ REQUESTS: Final[list[tuple[dict[str, Any], list[str]]]] = [
     ({"prompt": {"id": "pmpt_1", "version": "2"}}, ["pmpt_1"]),
     ({"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]}, ["audio_1"]),
     ({"audio": {"voice": {"id": "voice_1"}, "format": "wav"}}, ["voice_1"]),
+    ({"input": [{"type": "image_generation_call", "id": "ig_1"}]}, ["ig_1"]),
+    ({"input": [{"type": "image_generation_call", "id": "ig_1", "result": None}]}, ["ig_1"]),
+    ({"input": [{"type": "image_generation_call", "id": "ig_1", "result": "aGk="}]}, []),
+    ({"container": {"skills": [{"type": "custom", "skill_id": "skill_1"}]}}, ["skill_1"]),
+    ({"container": {"skills": [{"type": "anthropic", "skill_id": "pptx"}]}}, []),
     # Google's services read both forms of a name.
     ({"cached_content": "cachedContents/1"}, ["cachedContents/1"]),
     ({"previousInteractionId": "v1_1"}, ["v1_1"]),

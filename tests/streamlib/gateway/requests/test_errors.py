@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from streamlib.client.retry import NO_RETRY
@@ -13,6 +14,7 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from tests.support.cases import each_case
 from tests.support.gateways import (
+    ProviderResponse,
     Upstream,
     client_request,
     common_fields,
@@ -65,6 +67,28 @@ async def test_http_error_is_one_of_the_client_wire(
     assert failure is not None
     assert (failure.kind, failure.retry_after) == (error.kind, 7.0)
     assert error.message in failure.message
+
+
+async def test_retry_after_is_a_whole_number() -> None:
+    """A date upstream is a fraction of seconds from now."""
+    error = ErrorInfo("rate_limited", "slow down")
+    upstream = Upstream(error_response("messages", 429, error, retry_after="37.2"))
+    async with serving(upstream, rule("messages"), **ONCE) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert response.headers["retry-after"] == "38"
+
+
+@pytest.mark.parametrize("code", ["3051", "invalid_request", None])
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+async def test_full_context_has_openais_code(wire: WireApi, code: str | None) -> None:
+    """Codex compacts its history at it."""
+    said = "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"
+    body = msgspec.json.encode({"error": {"message": said, "type": "x", "code": code}})
+    failed = ProviderResponse(400, {"content-type": "application/json"}, [body])
+    async with serving(Upstream(failed), rule("chat"), **ONCE) as client:
+        response = await send(client, wire, weather_prompt())
+    assert response.json()["error"]["code"] == "context_length_exceeded"
+    assert response.json()["error"]["message"] == said
 
 
 @each_client

@@ -223,6 +223,25 @@ async def test_log_quotes_no_request_without_log_content(
         assert "refused: not a request of messages: at $[0].role" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"messages": "Jane"}, "Expected `array`, got `str` in messages"),
+        ({"messages": [5]}, "Expected `object`, got `int` in messages"),
+        ({"messages": [], "tools": "Jane"}, "tools has a value of the wrong type"),
+    ],
+)
+async def test_log_names_the_wrong_key(
+    fields: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    async with serving(Upstream(), rule("chat")) as client:
+        response = await client.post("/v1/chat/completions", json={"model": "m", **fields})
+    assert response.json()["error"]["message"] == f"not a request of chat: {said}"
+    [line] = json_lines(caplog)
+    assert line["error_message"] == f"not a request of chat: {said}"
+
+
 async def test_log_masks_a_token_in_an_unknown_path(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "streamlib.gateway")
     async with serving(Upstream(), rule("chat"), token=TOKEN) as client:

@@ -188,9 +188,17 @@ def _list(count: int) -> list[ResponseItem]:
     return [Reasoning("", native={"reasoning_details": data}), *_calls(count)]
 
 
+def _parts(count: int) -> list[ResponseItem]:
+    """Parts of one summary."""
+    envelope = seal(Reasoning("Hm.", signature=SIGNED), 0)
+    return [Reasoning(summary=("Hm.",), encrypted_content=envelope) for _ in range(count)]
+
+
 @pytest.mark.timing
 @pytest.mark.parametrize(
-    "history", [_calls, _same_calls, _removed_texts, _joined_texts, _list], ids=lambda f: f.__name__
+    "history",
+    [_calls, _same_calls, _removed_texts, _joined_texts, _list, _parts],
+    ids=lambda f: f.__name__,
 )
 def test_envelopes_are_restored_in_linear_time(
     history: Callable[[int], list[ResponseItem]],
@@ -212,6 +220,20 @@ def test_envelopes_are_restored_in_linear_time(
             break
     # Linear growth is 4, quadratic growth 16; 7.8 for four times as much is 2.8 for twice.
     assert large_best < 7.8 * small_best
+
+
+@pytest.mark.parametrize("edit", [False, True])
+def test_summary_that_a_client_split_is_one_again(edit: bool) -> None:
+    """opencode with the AI SDK's package for OpenAI sends an item a part, each with the state."""
+    whole = Reasoning(summary=("First.", "Second.", "Third."), signature=SIGNED)
+    envelope = seal(whole, 0)
+    parts = ("First.", "Second.", "Another." if edit else "Third.")
+    split = [Reasoning(summary=(part,), encrypted_content=envelope) for part in parts]
+    other = Reasoning(summary=("Other.",), encrypted_content=seal(Reasoning("Other."), 1))
+    restored = restore_history([*split, other], {})
+    texts = [item.text for item in restored if isinstance(item, Reasoning)]
+    assert texts == ["".join(parts), "Other."]
+    assert [item.signature for item in restored] == [None if edit else SIGNED, None]
 
 
 def test_texts_that_a_client_joined_are_split_again() -> None:

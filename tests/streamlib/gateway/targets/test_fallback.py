@@ -69,6 +69,26 @@ async def test_next_target_is_tried_at_once(wire: WireApi, stream: bool) -> None
     assert (models(upstream), seconds) == (["one", "two"], 0)
 
 
+@pytest.mark.parametrize("status", [301, 307, 405, 421, 426, 451, 499])
+@stream_or_body
+async def test_status_of_a_server_alone_leads_to_the_next_one(status: int, stream: bool) -> None:
+    """The client's request is not at fault: it never reached a model."""
+    refusal = error_response("messages", status, ErrorInfo("invalid_request", "not here"))
+    upstream = Upstream(refusal, WHOLE)
+    async with serving(upstream, TWO) as client:
+        response = await send(client, "chat", weather_prompt(), stream=stream)
+    assert common_fields(read("chat", response, stream=stream)) == expected()
+    assert models(upstream) == ["one", "two"]
+
+
+async def test_refused_request_is_not_sent_to_the_next_target() -> None:
+    refusal = error_response("messages", 400, ErrorInfo("invalid_request", "temperature"))
+    upstream = Upstream(refusal, WHOLE)
+    async with serving(upstream, TWO) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert (response.status_code, models(upstream)) == (400, ["one"])
+
+
 @pytest.mark.parametrize(("delay", "waits"), [("1", True), ("2", True), ("3", False)])
 async def test_only_target_is_asked_again_after_short_delay(delay: str, waits: bool) -> None:
     """A longer one is for the client, whose SDK obeys it."""

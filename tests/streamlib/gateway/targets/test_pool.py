@@ -131,6 +131,13 @@ async def test_fault_of_a_request_cools_nothing_down(kind: ErrorKind) -> None:
     assert not pool.cooling()
 
 
+async def test_server_that_moved_cools_down() -> None:
+    pool, targets = TargetPool(), route_targets({"cooldown_failures": 1}, {})
+    moved = ErrorInfo("invalid_request", "moved", status=301)
+    await serve_one(pool, targets, error=moved)
+    assert await serve_one(pool, targets) == 1
+
+
 async def test_route_of_cooling_targets_is_still_served() -> None:
     pool, targets = (
         TargetPool(),

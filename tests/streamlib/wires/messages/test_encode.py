@@ -295,6 +295,18 @@ def test_counts_inside_a_block_are_sent_after_it() -> None:
             "prompt is too long: 210000 tokens > 200000 maximum",
         ),
         (
+            "too many tokens: size limit exceeded by 11326 tokens. The limit is 128000 tokens.",
+            "prompt is too long: 139326 tokens > 128000 maximum",
+        ),
+        (
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+            "prompt is too long: 40000 tokens > 32768 maximum",
+        ),
+        (
+            "prompt too long; exceeded max context length by 120 tokens",
+            "prompt is too long: prompt too long; exceeded max context length by 120 tokens",
+        ),
+        (
             "Your input exceeds the context window of this model.",
             "prompt is too long: Your input exceeds the context window of this model.",
         ),

@@ -98,6 +98,17 @@ async def test_changed_reasoning_is_refused() -> None:
             await client.respond(after, model="loopback:echo")
 
 
+@pytest.mark.parametrize("wire_api", ["interactions", "responses"])
+@pytest.mark.parametrize("thought", [Reasoning("Hm. So."), Reasoning(summary=("Hm.", " So."))])
+async def test_summary_is_sent_once(wire_api: WireApi, thought: Reasoning) -> None:
+    async with loopback(wire_api, strict=True, turns=((thought, *FINAL),)) as client:
+        prompt = Prompt("Why?", reasoning="low")
+        response = await client.respond(prompt, model="loopback:echo")
+    assert response.reasoning == "Hm. So."
+    [item] = [item for item in response.items if isinstance(item, Reasoning)]
+    assert item.summary == (thought.summary or ("Hm. So.",))
+
+
 async def test_signature_of_another_wire_is_refused() -> None:
     reasoning = Reasoning("Hm.", signature="EqQB", origin=Origin("messages"), response_id="r")
     final = Message("assistant", (Text("So."),), origin=Origin("messages"), response_id="r")
