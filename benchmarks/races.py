@@ -6,7 +6,6 @@ compared with ours on the streams that it reads, and the number of these is a fi
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.contestants import Contestant, Outcome
 from streamlib.testing.bench.corpus import STRATA, Stratum, Stream
+from streamlib.testing.bench.feed import frozen_heap
 from streamlib.testing.bench.records import Figure, figure, ratio
 from streamlib.testing.bench.workloads import chunked, chunking
 
@@ -107,19 +107,17 @@ def _timed(
     racers: Sequence[Racer], chunks: Sequence[list[bytes]], rounds: int, window: float
 ) -> list[Racer]:
     """All racers with their times. They take turns in each round, so that noise is shared."""
-    gc.collect()
+    timed = [racer._replace(rounds=[]) for racer in racers]
     # Else every collection walks the modules of all contestants, which slows those most that
     # allocate least.
-    gc.freeze()
-    timed = [racer._replace(rounds=[]) for racer in racers]
-    for _ in range(rounds):
-        for racer in timed:
-            racer.rounds.append({})
-        for racer in timed:
-            # All streams in turn, because a reader is slower right after another library.
-            for number in racer.readable:
-                racer.rounds[-1][number] = racer.contestant.seconds(chunks[number], window)
-    gc.unfreeze()
+    with frozen_heap():
+        for _ in range(rounds):
+            for racer in timed:
+                racer.rounds.append({})
+            for racer in timed:
+                # All streams in turn, because a reader is slower right after another library.
+                for number in racer.readable:
+                    racer.rounds[-1][number] = racer.contestant.seconds(chunks[number], window)
     return timed
 
 

@@ -24,25 +24,25 @@ def names_of(nodes: list[ast.AST]) -> set[str]:
                 names.add(name)
             case ast.ClassDef(name=name):
                 names.add(name)
-    for constant in _constants(nodes):
+    for _, constant in strings_of(nodes):
         names.update(re.findall(r"\w+", constant))
     return names
 
 
-def _constants(nodes: list[ast.AST]) -> list[str]:
-    """String and byte constants that are values, not docstrings."""
+def strings_of(nodes: list[ast.AST]) -> list[tuple[int, str]]:
+    """String and byte constants that are values, not docstrings; each with its line."""
     docstrings = set()
     for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             docstrings.add(id(node.value))
-    constants: list[str] = []
+    constants: list[tuple[int, str]] = []
     for node in nodes:
         if not isinstance(node, ast.Constant) or id(node) in docstrings:
             continue
         if isinstance(node.value, str):
-            constants.append(node.value)
+            constants.append((node.lineno, node.value))
         elif isinstance(node.value, bytes):
-            constants.append(node.value.decode("latin-1"))
+            constants.append((node.lineno, node.value.decode("latin-1")))
     return constants
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -21,7 +22,7 @@ from benchmarks.shapes.statistics import (
 )
 from streamlib.testing.bench.corpus import Stream
 from streamlib_parsers import WIRE_APIS, Completed, Notice, Opaque, Passthrough, parser
-from tests.support.cases import each_case
+from tests.support.cases import Case, in_one_test
 from tests.support.shared import CORPUS, ROOT, SHARED, require
 
 COMPARED = (10, 50, 90)
@@ -34,8 +35,11 @@ SHORTEST = 200
 """Events from which the percentiles of a body say something."""
 
 
-def named(stream: Stream) -> str:
-    return stream.name
+def cases(events: int = 0) -> Iterator[Case]:
+    """The shapes of so many events at least; made when a test asks, since that takes a second."""
+    for shape in shapes():
+        if len(shape.events) >= events:
+            yield shape.name, {"shape": shape}
 
 
 def differences(found: Statistics, expected: Statistics) -> list[str]:
@@ -67,7 +71,7 @@ def test_published_statistics_are_those_of_recordings(wire: str) -> None:
     assert differences(load()[wire], recorded()[wire]) == []
 
 
-@each_case("shape", [shape for shape in shapes() if len(shape.events) >= SHORTEST], ids=named)
+@in_one_test(["shape"], lambda: cases(SHORTEST))
 def test_shapes_have_the_statistics_of_recordings(shape: Stream) -> None:
     assert differences(statistics([shape]), load()[shape.wire_api]) == []
 
@@ -81,7 +85,7 @@ def test_shapes_have_the_pinned_digests() -> None:
     assert digests() == pinned()
 
 
-@each_case("shape", shapes(), ids=named)
+@in_one_test(["shape"], cases)
 def test_shapes_are_complete_responses_without_oddities(shape: Stream) -> None:
     parse = parser(shape.wire_api)
     events = [event for chunk in shape.events for event in parse.feed(chunk)] + parse.close()

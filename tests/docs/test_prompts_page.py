@@ -12,6 +12,7 @@ import pytest
 
 from streamlib import WIRE_APIS, Prompt, Request, ToolSpec, WireApi, build
 from tests.docs.test_readme import PAGES
+from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 PAGE = (ROOT / "docs" / "prompt-fields.md").read_text(encoding="utf-8")
@@ -100,13 +101,13 @@ def row(first: str, heading: str) -> list[str]:
     return [cell.strip() for cell in line.split("|")[1:-1]]
 
 
-@pytest.mark.parametrize("option", VALUES)
+@each_case("option", VALUES)
 def test_page_lists_the_wires_that_lack_an_option(option: str) -> None:
     missing = [f"`{wire_api}`" for wire_api in WIRE_APIS if lacks(wire_api, option)]
     assert row(option, "Every field")[2] == (", ".join(missing) or "—")
 
 
-@pytest.mark.parametrize("option", VALUES)
+@each_case("option", VALUES)
 def test_page_shows_how_each_wire_writes_an_option(option: str) -> None:
     cells = row(option, "How each wire API writes it")[1:]
     for wire_api, cell in zip(WIRE_APIS, cells, strict=True):

@@ -72,7 +72,7 @@ def test_a_name_of_the_vocabulary_is_one_object_in_both_packages(name: str) -> N
     assert getattr(streamlib, name) is getattr(streamlib_parsers, name)
 
 
-@pytest.mark.parametrize("name", CONTRACT_ABOVE)
+@each_case("name", CONTRACT_ABOVE)
 def test_a_name_of_the_upper_contract_can_be_imported(name: str) -> None:
     assert name in streamlib.__all__
     assert hasattr(streamlib, name)

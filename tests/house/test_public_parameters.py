@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from streamlib.gateway import Gateway
 from streamlib.pipeline import until
 from streamlib.providers.shapes import Thinking
@@ -15,10 +13,11 @@ from streamlib.recording.files import kept_headers
 from streamlib.recording.replay import pieces
 from streamlib.testing import Behaviour, serve, strategies
 from streamlib_parsers.dialects import Opener
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
-    ("public", "parameter"),
+@each_case(
+    "public, parameter",
     [
         (Behaviour, "at"),
         (serve, "answers"),
@@ -31,7 +30,6 @@ from streamlib_parsers.dialects import Opener
         (strategies.odd_streams, "wire_api"),
         (Gateway.answer, "scope"),
     ],
-    ids=lambda value: getattr(value, "__qualname__", value),
 )
 def test_parameter_keeps_its_public_name(public: Callable[..., Any], parameter: str) -> None:
     assert parameter in inspect.signature(public).parameters

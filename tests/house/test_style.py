@@ -5,7 +5,6 @@ A name between backticks in a docstring exists: in the code, in a wire's fields 
 
 from __future__ import annotations
 
-import ast
 import builtins
 import keyword
 import re
@@ -59,13 +58,9 @@ def test_no_text_for_users_has_the_code_of_a_rule() -> None:
     """Reasons of a report and errors are read by people who do not have the table of rules."""
     found: list[str] = []
     for path in SOURCES:
-        nodes = nodes_of(path.read_text(encoding="utf-8"))
-        documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
-            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-                continue
-            if id(node) not in documentation and RULE_CODE.search(node.value):
-                found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.value}")
+        for line, text in read(path).strings:
+            if RULE_CODE.search(text):
+                found.append(f"{path.relative_to(ROOT)}:{line} {text}")
     assert found == []
 
 
@@ -76,9 +71,8 @@ def test_class_outside_the_wires_has_a_name_of_its_own() -> None:
         parts = path.relative_to(ROOT).parts
         if "wires" in parts and len(parts) > parts.index("wires") + 2:
             continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                folders.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+        for name in read(path).classes:
+            folders.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in folders.items() if len(paths) > 1} == {}
 
 

@@ -10,6 +10,7 @@ import pytest
 from streamlib import Response, accumulate, parse_body, parser
 from streamlib.history import CacheDiagnosis
 from streamlib_parsers.items import WireApi
+from tests.support.cases import each_case
 
 MESSAGE: dict[str, Any] = {
     "type": "message",
@@ -37,8 +38,8 @@ def missed(kind: str) -> dict[str, Any]:
     return {"cache_miss_reason": {"type": kind, "cache_missed_input_tokens": 12}}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@each_case(
+    "value, expected",
     [
         (missed("model_changed"), CacheDiagnosis("miss", "model_changed", 12)),
         (missed("system_changed"), CacheDiagnosis("miss", "system_changed", 12)),

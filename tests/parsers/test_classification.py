@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorKind
 from tests.support.cases import each_case
@@ -300,8 +298,8 @@ def test_classify_names_the_kind(
     assert (info.kind, info.retryable) == (kind, retryable)
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
+@each_case(
+    "kind, status",
     [
         ("invalid_request_error", 400),
         ("authentication_error", 401),

@@ -11,6 +11,7 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorKind
 from streamlib_parsers.events import Failed
 from streamlib_parsers.protocol import WIRE_APIS, parse_body
+from tests.support.cases import each_case
 from tests.support.error_bodies import (
     google,
     openai,
@@ -426,11 +427,7 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("body", "headers", "kind", "code", "message"),
-    [case[1:] for case in SHAPES],
-    ids=[case[0] for case in SHAPES],
-)
+@each_case("body, headers, kind, code, message", [case[1:] for case in SHAPES])
 def test_classify_reads_every_shape(
     body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str
 ) -> None:
@@ -438,11 +435,7 @@ def test_classify_reads_every_shape(
     assert (info.kind, info.code, info.message) == (kind, code, message)
 
 
-@pytest.mark.parametrize(
-    ("body", "headers", "kind", "code", "message"),
-    [case[1:] for case in SHAPES],
-    ids=[case[0] for case in SHAPES],
-)
+@each_case("body, headers, kind, code, message", [case[1:] for case in SHAPES])
 def test_classify_treats_text_bytes_and_value_alike(
     body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str
 ) -> None:

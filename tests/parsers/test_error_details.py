@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind
+from tests.support.cases import each_case
 from tests.support.error_bodies import (
     FREE_DAY,
     NOW,
@@ -75,9 +76,7 @@ DELAYS: list[tuple[str, Any, dict[str, str], float | None]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("body", "headers", "seconds"), [case[1:] for case in DELAYS], ids=[case[0] for case in DELAYS]
-)
+@each_case("body, headers, seconds", [case[1:] for case in DELAYS])
 def test_retry_after_is_read_from_every_source(
     body: Any, headers: dict[str, str], seconds: float | None
 ) -> None:

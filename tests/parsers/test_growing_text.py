@@ -17,6 +17,7 @@ from streamlib_parsers.growing_text import GrowingText
 from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.json_fragments import IncrementalJson
 from streamlib_parsers.open_items import OpenItem
+from tests.support.cases import each_case
 from tests.support.response_bodies import CALL, OPENED, arguments, text
 from tests.support.timing import no_collections
 
@@ -24,7 +25,7 @@ DELTAS: Final = 40_000
 WORDS: Final = ("some", " words", " more", "é", " 漢字", " 😀", "", " x" * 300)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_joined_text_is_right_whatever_the_caller_keeps(seed: int) -> None:
     draw = random.Random(seed)
     growing, expected = GrowingText(), ""

@@ -15,6 +15,7 @@ from streamlib_parsers import FunctionCallArgumentsDelta, InvalidArguments
 from streamlib_parsers.json_fragments import IncrementalJson
 from streamlib_parsers.json_reader import DEEPEST
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
+from tests.support.cases import each_case
 from tests.support.dialect_streams import chat
 from tests.support.timing import cpu_seconds
 
@@ -128,7 +129,7 @@ def test_value_of_empty_text_is_an_empty_object() -> None:
     assert fragments.partial() is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "{",
@@ -154,8 +155,8 @@ def test_value_raises_when_the_text_is_incomplete(text: str) -> None:
     assert caught.value.arguments == text
 
 
-@pytest.mark.parametrize(
-    ("text", "view"),
+@each_case(
+    "text, view",
     [
         ('{"a": 1, b', {"a": 1}),
         ('{"a": nope, "b": 1}', {}),

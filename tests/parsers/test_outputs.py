@@ -21,6 +21,7 @@ from streamlib_parsers import (
     user,
 )
 from streamlib_parsers.outputs import OUTPUT_TOOL
+from tests.support.cases import each_case
 
 
 class City(msgspec.Struct):
@@ -58,8 +59,8 @@ def test_parsed_leaves_out_remarks_before_the_output() -> None:
     assert completed(user("x"), assistant(OSLO)).parsed(City) == City("Oslo")
 
 
-@pytest.mark.parametrize(
-    ("reason", "response"),
+@each_case(
+    "reason, response",
     [
         ("length", Response(status="incomplete", items=(assistant(OSLO),), stop_reason="length")),
         ("content_filter", Response(status="incomplete", stop_reason="content_filter")),

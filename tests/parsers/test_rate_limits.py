@@ -17,6 +17,7 @@ from streamlib_parsers.durations import CENTURY, parse_duration, parse_moment, p
 from streamlib_parsers.error_kinds import delay_in_message
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.rate_limits import read_in_band, read_rate_limits, retry_after
+from tests.support.cases import each_case
 from tests.support.shared import CORPUS, each_vector, require, vectors
 
 NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
@@ -134,9 +135,7 @@ DURATIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), DURATIONS, ids=[repr(text)[:24] for text, _ in DURATIONS]
-)
+@each_case("text, seconds", DURATIONS)
 def test_parse_duration(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == (pytest.approx(seconds) if seconds is not None else None)
 
@@ -168,7 +167,7 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "moment"), MOMENTS, ids=[text[:32] for text, _ in MOMENTS])
+@each_case("text, moment", MOMENTS)
 def test_parse_moment_separates_times_from_durations(text: str, moment: str | None) -> None:
     assert parse_moment(text) == (datetime.fromisoformat(moment) if moment else None)
 
@@ -189,7 +188,7 @@ DELAY_MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "seconds"), DELAY_MESSAGES)
+@each_case("text, seconds", DELAY_MESSAGES)
 def test_delay_in_message(text: str, seconds: float | None) -> None:
     assert delay_in_message(text) == (pytest.approx(seconds) if seconds is not None else None)
 
@@ -452,18 +451,14 @@ def windows_by_name(limits: RateLimits) -> dict[str, Window]:
     return {**{name: window for name, window in mains.items() if window}, **limits.windows}
 
 
-@pytest.mark.parametrize(
-    ("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES]
-)
+@each_case("headers, windows", [case[1:] for case in FAMILIES])
 def test_read_rate_limits_knows_every_family(
     headers: dict[str, str], windows: dict[str, Window]
 ) -> None:
     assert windows_by_name(read_rate_limits(headers, NOW)) == windows
 
 
-@pytest.mark.parametrize(
-    ("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES]
-)
+@each_case("headers, windows", [case[1:] for case in FAMILIES])
 def test_read_rate_limits_without_a_clock(
     headers: dict[str, str], windows: dict[str, Window]
 ) -> None:

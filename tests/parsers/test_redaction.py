@@ -72,7 +72,7 @@ LABELLED = [
 ]
 
 
-@pytest.mark.parametrize("text", LABELLED)
+@each_case("text", LABELLED)
 def test_redact_masks_what_a_label_names_a_key(text: str) -> None:
     assert "canary" not in redact(text)
     assert MASK in redact(text)
@@ -90,7 +90,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@each_case("text", HARMLESS)
 def test_redact_keeps_ordinary_text(text: str) -> None:
     assert redact(text) == text
 

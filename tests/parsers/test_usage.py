@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from streamlib_parsers import usage
 from streamlib_parsers.usage import count
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
+@each_case(
+    "raw, expected",
     [
         ({"a": {"b": 3}, "c": 4}, 3),
         ({"a": {"b": None}, "c": 4}, 4),

@@ -23,6 +23,7 @@ from streamlib.wires.encoders import encode_all
 from streamlib_parsers import FunctionCall, Message, Response, accumulate
 from streamlib_parsers.framing.eventstream import EventStreamFraming, encode_message
 from streamlib_parsers.framing.sse import SSEFraming
+from tests.support.cases import each_case
 from tests.support.invariants import OURS, events_of, wire_of
 
 # --- server-sent events: httpx-sse ---
@@ -127,7 +128,7 @@ def test_a_known_difference_of_httpx_sse_is_still_there(difference: Difference) 
     assert httpx_sse(difference.body) != ours(difference.body)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [path for path in OURS if path.suffix == ".sse"],
     ids=lambda path: f"{path.parent.name}-{path.name}",

@@ -30,6 +30,7 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import Origin
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 ENCODERS = (*WIRE_APIS, *UI_PROTOCOLS)
 each_encoder = pytest.mark.parametrize("name", ENCODERS)
@@ -119,14 +120,14 @@ def test_stream_and_body_have_an_id_though_none_came(wire_api: str) -> None:
     assert ids_in(wire_api, encode_body(wire_api, accumulate(events)), events)
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 def test_stream_is_reproducible_where_the_caller_gives_an_id(wire_api: str) -> None:
     events = said_and_called()
     first, second = (encode_all(wire_api, events, response_id="resp_given") for _ in range(2))
     assert first == second
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 def test_body_is_reproducible_where_the_caller_gives_an_id(wire_api: str) -> None:
     response = accumulate(said_and_called())
     first, second = (encode_body(wire_api, response, response_id="resp_given") for _ in range(2))

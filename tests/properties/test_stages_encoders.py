@@ -40,6 +40,7 @@ from streamlib_parsers.items import BUILT_IN_CALLS, Origin, snake_case, tag
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 from tests.support.thorough import THOROUGH
 
 EXAMPLES = 60 if THOROUGH else 25
@@ -267,7 +268,7 @@ def test_stream_that_until_ends_is_not_complete(wire: Any, items: Any, count: in
         assert (ends[wire] in body) != is_complete
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_complete_item_is_written_without_terminal_event(wire: Any) -> None:
     """It waited for the item before it, which a stage had dropped, and was lost."""
     done = [

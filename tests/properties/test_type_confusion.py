@@ -20,6 +20,7 @@ from streamlib.testing.frame_generators import FRAME_GENERATORS
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parse_body, parser
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 from tests.support.invoke_payloads import STREAMED
 from tests.support.metrics import figure
 from tests.support.shared import ROOT
@@ -136,7 +137,7 @@ def test_no_key_breaks_a_parser_whatever_its_value(wire_api: WireApi) -> None:
         check(wire_api, payload, messages[: rng.randint(0, 2)])
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 def test_no_kind_breaks_a_parser_whatever_its_value(wire_api: WireApi) -> None:
     """Each object's own kind: what the code looks up first, in sets and tables of names."""
     messages = samples(wire_api)

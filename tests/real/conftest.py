@@ -4,6 +4,7 @@ not here skips its tests, and the last lines of the run say so and count them.""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -12,6 +13,15 @@ from lab.real.counterparts import AIMOCK_SERVER, LLAMA, Counterpart, absence, mi
 
 ABSENT: Final = "real counterpart is absent"
 """How every skip for want of a server begins; they are counted by it."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Imports no SDK for tests that the run leaves out: that takes seconds in each worker."""
+    if "not real" not in config.option.markexpr or not collection_path.is_file():
+        return None
+    if "pytest.mark.real" in collection_path.read_text(encoding="utf-8"):
+        return True
+    return None
 
 
 @pytest.fixture(scope="session")

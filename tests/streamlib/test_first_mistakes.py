@@ -17,6 +17,7 @@ from streamlib.cli import main
 from streamlib.testing import MODEL, Behaviour, loopback, strategies
 from streamlib.wires.encoders import UI_PROTOCOLS
 from streamlib_parsers.items import Message, Text
+from tests.support.cases import each_case
 
 
 def untyped(value: object) -> Any:
@@ -24,7 +25,7 @@ def untyped(value: object) -> Any:
     return value
 
 
-@pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
+@each_case("wire_api", streamlib.WIRE_APIS)
 def test_encode_body_keeps_an_incomplete_response_incomplete(
     wire_api: streamlib.WireApi,
 ) -> None:
@@ -161,7 +162,7 @@ def test_build_accepts_the_same_input_as_respond() -> None:
         streamlib.build("x", "")
 
 
-@pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
+@each_case("wire_api", streamlib.WIRE_APIS)
 def test_parser_rejects_text_instead_of_bytes(wire_api: streamlib.WireApi) -> None:
     for wrong in ("abc", None, {}):
         with pytest.raises(TypeError, match="a parser reads bytes, not"):

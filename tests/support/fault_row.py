@@ -39,6 +39,8 @@ DRIP: Final = msgspec.structs.replace(SHORT, first_byte=3)
 LONG: Final = Deadlines(
     connect=2, headers=5, first_byte=5, first_event=5, idle=5, total=10, tail=0.2, drain=0.1
 )
+IDLE: Final = msgspec.structs.replace(LONG, idle=0.3)
+"""Of a stream that began: on a busy machine its first byte may take longer than it may pause."""
 ONCE: Final = RetryPolicy(retries=0)
 QUICK: Final = RetryPolicy(retries=2, base=0.01, jitter=0.0)
 SMALL: Final = Limits(

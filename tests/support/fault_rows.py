@@ -9,6 +9,7 @@ from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import FunctionCall, Opaque
 from tests.support.fault_row import (
     DRIP,
+    IDLE,
     PAGE,
     SHORT,
     closing,
@@ -212,7 +213,7 @@ STALLS: Final = (
         [head(), chunk(HELLO), Repeat(chunk(b": ping\n\n"), 0.02)],
         kind="stalled",
         phase="idle",
-        deadlines=SHORT,
+        deadlines=IDLE,
         text=HELLO_TEXT,
     ),
     error(
@@ -220,7 +221,7 @@ STALLS: Final = (
         [head(), chunk(HELLO), Repeat(chunk(PING), 0.02)],
         kind="stalled",
         phase="idle",
-        deadlines=SHORT,
+        deadlines=IDLE,
         text=HELLO_TEXT,
     ),
     error(
@@ -228,7 +229,7 @@ STALLS: Final = (
         [head(), chunk(HELLO), HANG],
         kind="stalled",
         phase="idle",
-        deadlines=SHORT,
+        deadlines=IDLE,
         text=HELLO_TEXT,
     ),
     error(

@@ -7,7 +7,6 @@ are separate for short, middle and long streams.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,14 @@ from streamlib.inspection.capture import Capture
 from streamlib.inspection.frames import END_OF_INPUT, steps
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib.recording.files import Recording, from_body, is_recording, read
-from streamlib.testing.bench.feed import Body, Case, Progress, complete_events, seconds
+from streamlib.testing.bench.feed import (
+    Body,
+    Case,
+    Progress,
+    complete_events,
+    frozen_heap,
+    seconds,
+)
 from streamlib.testing.bench.records import OURS, Figure, figure, ratio
 from streamlib.testing.bench.workloads import EVENT, FAST, chunking
 from streamlib.testing.own_parsers import Read, fed
@@ -203,15 +209,12 @@ def measure(
     cases: dict[int, list[list[Case]]] = {}
     for size in CHUNKS:
         cases[size] = [body_of(stream, own).cases(size) for stream in streams]
-    # Else every collection walks all modules.
-    gc.collect()
-    gc.freeze()
     spent: dict[int, list[list[list[float]]]] = {size: [] for size in CHUNKS}
-    for _ in range(rounds):
-        for size in CHUNKS:
-            report(chunking(size))
-            spent[size].append([[seconds(case) for case in each] for each in cases[size]])
-    gc.unfreeze()
+    with frozen_heap():
+        for _ in range(rounds):
+            for size in CHUNKS:
+                report(chunking(size))
+                spent[size].append([[seconds(case) for case in each] for each in cases[size]])
     figures: list[Figure] = []
     contestants = [OURS]
     contestants += own or {}

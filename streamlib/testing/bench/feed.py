@@ -5,10 +5,12 @@ CPU time, in alternating rounds: on a shared machine the best round has the leas
 
 from __future__ import annotations
 
+import gc
 import time
 import tracemalloc
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from streamlib.testing.bench.records import OURS, Figure, figure, ratio
@@ -109,6 +111,22 @@ def complete_events(name: str, body: bytes, wire_api: WireApi) -> list[ResponseE
             f"{name} is not a complete stream of {wire_api}: {error.kind}, {error.message}"
         )
     return events
+
+
+@contextmanager
+def frozen_heap() -> Generator[None]:
+    """Freezes what is alive: else every collection inside the block walks all modules.
+
+    What was frozen before stays so.
+    """
+    was_frozen = gc.get_freeze_count() > 0
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not was_frozen:
+            gc.unfreeze()
 
 
 def seconds(case: Case) -> float:

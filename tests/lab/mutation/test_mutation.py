@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from lab.coverage_by_part.parts import PARTS, files_of, files_of_tests
 from lab.mutation.__main__ import sample
 from lab.mutation.defects import mutable_nodes, mutate
+from tests.support.cases import each_case
 
 SOURCE = '''\
 LIMIT: int = 3
@@ -65,7 +64,7 @@ def test_sample_of_a_part_is_always_the_same() -> None:
     assert len({mutant.text for mutant in mutants}) == len(mutants) == 40
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each_case("part", PARTS)
 def test_part_has_files_and_tests(part: str) -> None:
     assert files_of(part)
     assert files_of_tests(part)

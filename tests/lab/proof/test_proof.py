@@ -25,6 +25,7 @@ from lab.proof.promises import (
     pytest_arguments,
 )
 from lab.proof.results import CODE, OLDEST, Result, doubt, known_results, quoted, summarize
+from tests.support.cases import each_case
 from tests.support.metrics import VARIABLE, figure, figures
 from tests.support.shared import ROOT
 
@@ -44,8 +45,8 @@ def test_figures_are_recorded_only_when_collected(
     assert figures(tmp_path / "none") == {}
 
 
-@pytest.mark.parametrize(
-    ("requirement", "value", "met"),
+@each_case(
+    "requirement, value, met",
     [
         (Requirement("runs", 7), 7, True),
         (Requirement("runs", 8), 7, False),
@@ -198,8 +199,8 @@ def test_the_page_is_generated_from_the_measurements() -> None:
 # --- peers ---
 
 
-@pytest.mark.parametrize(
-    ("told", "want", "word"),
+@each_case(
+    "told, want, word",
     [
         (Told(text="Hi"), Want(text="Hi"), "ok"),
         (Told(text="H"), Want(text="Hi"), "silent loss"),

@@ -20,6 +20,7 @@ from streamlib_parsers.dialects.coercion import (
     unescaped,
 )
 from streamlib_parsers.dialects.python_literals import keyword_arguments, literal
+from tests.support.cases import each_case
 
 DEFS = {
     "$defs": {
@@ -54,8 +55,8 @@ def test_string_stays_as_written(text: str, schema: dict[str, Any]) -> None:
     assert value(text, schema) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "expected"),
+@each_case(
+    "text, schema, expected",
     [
         ("null", NULLABLE, None),
         ("null", {"type": "string", "nullable": True}, None),
@@ -73,8 +74,8 @@ def test_null_is_null_unless_a_string_is_allowed(
     assert value(text, schema) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each_case(
+    "text, expected",
     [
         ("1", 1),
         ("+1", 1),
@@ -91,9 +92,7 @@ def test_integer_is_read_from_its_spellings(text: str, expected: int) -> None:
     assert isinstance(value(text, INTEGER), int)
 
 
-@pytest.mark.parametrize(
-    "text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000]
-)
+@each_case("text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000])
 def test_text_that_is_not_an_integer_stays_text(text: str) -> None:
     assert value(text, INTEGER) == text
 
@@ -114,7 +113,7 @@ def test_number_keeps_its_spelling_when_it_is_json(text: str, expected: str) -> 
     assert coerced(text, NUMBER, {}) == expected
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-inf", "1e999", "-1e999", "nan", "one", ""])
+@each_case("text", ["NaN", "Infinity", "-inf", "1e999", "-1e999", "nan", "one", ""])
 def test_number_is_never_infinite(text: str) -> None:
     assert value(text, NUMBER) == text
 
@@ -135,8 +134,8 @@ def test_boolean_is_read_from_its_spellings(text: str, expected: Any) -> None:
     assert value(text, BOOLEAN) is expected or value(text, BOOLEAN) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "expected"),
+@each_case(
+    "text, schema, expected",
     [
         ('{"a": 1}', OBJECT, {"a": 1}),
         ("{'a': True, 'b': None}", OBJECT, {"a": True, "b": None}),
@@ -162,8 +161,8 @@ def test_json_object_keeps_its_own_text() -> None:
     assert coerced(' {"b": 1.0,  "a":1e5}\n', OBJECT, {}) == '{"b": 1.0,  "a":1e5}'
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "expected"),
+@each_case(
+    "text, schema, expected",
     [
         ("2", {"enum": [1, 2, "3"]}, 2),
         ("3", {"enum": [1, 2, "3"]}, "3"),
@@ -181,8 +180,8 @@ def test_enumeration_without_a_type_is_matched(
     assert value(text, schema) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "expected"),
+@each_case(
+    "text, schema, expected",
     [
         ("1", {"type": ["string", "integer"]}, 1),
         ("1.5", {"oneOf": [STRING, INTEGER, NUMBER]}, 1.5),
@@ -345,7 +344,7 @@ def test_numeric_references_are_read_and_invalid_ones_stay(text: str, expected: 
     assert unescaped(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "&a;",
@@ -475,7 +474,7 @@ def test_keyword_arguments_are_a_dict() -> None:
     assert keyword_arguments("t=true, n=null") == {"t": True, "n": None}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "1",

@@ -6,11 +6,10 @@ Each text is what a server passes on unparsed; the dialects are those of the mod
 # ruff: noqa: RUF001  # GigaChat 3.5 writes its tokens with a full-width bar
 from __future__ import annotations
 
-import pytest
-
 from streamlib.testing.invariants import join_deltas
 from streamlib_parsers import Message, Text, accumulate
 from streamlib_parsers.dialects import dialects_for
+from tests.support.cases import each_case
 from tests.support.dialect_calls import F1, Call
 from tests.support.dialect_streams import check_brackets, filtered, outcome, splits_of
 
@@ -226,11 +225,7 @@ CASES: list[tuple[str, str, str, str, list[Call]]] = [
 """(model, text, output text, reasoning, calls)"""
 
 
-@pytest.mark.parametrize(
-    ("model", "text", "output", "reasoning", "calls"),
-    CASES,
-    ids=[f"{model}-{index}" for index, (model, *_) in enumerate(CASES)],
-)
+@each_case("model, text, output, reasoning, calls", CASES)
 def test_family_is_read_as_its_server_reads_it(
     model: str, text: str, output: str, reasoning: str, calls: list[Call]
 ) -> None:

@@ -155,8 +155,8 @@ def test_close_without_terminal_event_closes_all_items() -> None:
 # --- calls in reasoning ---
 
 
-@pytest.mark.parametrize(
-    ("deltas", "finish", "dialect", "calls"),
+@each_case(
+    "deltas, finish, dialect, calls",
     [
         ([{"reasoning_content": f"I call: {HERMES}"}], "stop", "hermes", F),
         ([{"reasoning_content": f"I call: {HERMES}"}, {"content": " \n"}], "stop", "hermes", F),

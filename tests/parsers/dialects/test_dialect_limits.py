@@ -17,6 +17,7 @@ from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import anywhere
 from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.limits import Limits
+from tests.support.cases import each_case
 from tests.support.dialect_calls import (
     TOOLS,
     M,
@@ -82,9 +83,7 @@ CEILINGS: list[tuple[str, str, Any, int]] = [
 """(what is bounded, dialect, text of a size, the largest size that is still a call)"""
 
 
-@pytest.mark.parametrize(
-    ("dialect", "text", "largest"), [row[1:] for row in CEILINGS], ids=[row[0] for row in CEILINGS]
-)
+@each_case("dialect, text, largest", [row[1:] for row in CEILINGS])
 def test_call_at_its_limit_is_read_and_one_past_it_is_text(
     dialect: str, text: Any, largest: int
 ) -> None:

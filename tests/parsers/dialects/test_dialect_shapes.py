@@ -8,6 +8,7 @@ import pytest
 
 from streamlib_parsers import FunctionCall, accumulate
 from streamlib_parsers.dialects import LeakFilter
+from tests.support.cases import each_case
 from tests.support.dialect_calls import DSML, KIMI, invoke, kimi, tool
 from tests.support.dialect_streams import check_brackets, filtered, outcome, splits_of
 
@@ -175,11 +176,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "text"),
-    GIVEN_BACK,
-    ids=lambda value: value if len(value) < 100 else f"{value[:40]}…{value[-20:]}",
-)
+@each_case("dialect, text", GIVEN_BACK)
 def test_text_without_a_call_is_unchanged_for_every_split(dialect: str, text: str) -> None:
     for chunks in ([text], *splits_of(text, count=3)):
         events = filtered(chunks if len(text) < 1_000 else [text], [dialect])
@@ -188,11 +185,7 @@ def test_text_without_a_call_is_unchanged_for_every_split(dialect: str, text: st
         assert (response.text, response.calls) == (text, [])
 
 
-@pytest.mark.parametrize(
-    ("dialect", "text", "arguments"),
-    CALLS,
-    ids=[f"{dialect}-{index}" for index, (dialect, *_) in enumerate(CALLS)],
-)
+@each_case("dialect, text, arguments", CALLS)
 def test_tolerated_variants_are_calls(dialect: str, text: str, arguments: dict[str, Any]) -> None:
     for chunks in ([text], list(text)):
         assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", arguments)])

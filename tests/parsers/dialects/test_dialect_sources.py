@@ -21,6 +21,7 @@ from streamlib_parsers.dialects.sources import (
     VLLM,
     DialectSource,
 )
+from tests.support.cases import each_case
 
 
 def check_source(source: DialectSource) -> None:
@@ -29,7 +30,7 @@ def check_source(source: DialectSource) -> None:
     assert source.title in (VLLM, SGLANG) or not (source.parsers or source.reasoning)
 
 
-@pytest.mark.parametrize("name", sorted(DIALECTS))
+@each_case("name", sorted(DIALECTS))
 def test_every_dialect_has_a_source_with_a_date(name: str) -> None:
     sources = DIALECT_SOURCES[name]
     assert sources

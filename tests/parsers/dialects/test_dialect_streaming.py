@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamlib.testing.invariants import join_deltas
 from streamlib_parsers import FunctionCall, FunctionCallArgumentsDelta, accumulate
 from streamlib_parsers.dialects import argument_writer
+from tests.support.cases import each_case
 from tests.support.dialect_calls import DSML, TOOLS, function, invoke, tool, xai
 from tests.support.dialect_streams import check_brackets, filtered, outcome, splits_of
 
@@ -90,7 +91,7 @@ LONG = "x" * 150
 DIALECTS = sorted(WRITERS)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_case("dialect", DIALECTS)
 def test_long_string_is_emitted_while_it_is_written(dialect: str) -> None:
     text = WRITERS[dialect]("f", n="7", k=f"{LONG}{LONG}")
     part = text[: text.index(LONG) + 200]
@@ -106,7 +107,7 @@ def test_long_string_is_emitted_while_it_is_written(dialect: str) -> None:
     assert len(deltas) > 50
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_case("dialect", DIALECTS)
 def test_truncated_long_string_is_one_incomplete_item(dialect: str) -> None:
     """Invariant 13: no text of it, and one Notice."""
     text = WRITERS[dialect]("f", k=LONG, s=f"{LONG}-{LONG}")
@@ -118,7 +119,7 @@ def test_truncated_long_string_is_one_incomplete_item(dialect: str) -> None:
         assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_case("dialect", DIALECTS)
 def test_short_string_of_a_truncated_call_stays_text(dialect: str) -> None:
     text = WRITERS[dialect]("f", k="x" * 20)
     part = text[: text.index("xxx") + 10]
@@ -126,7 +127,7 @@ def test_short_string_of_a_truncated_call_stays_text(dialect: str) -> None:
     assert (response.text, response.items[0].status) == (part, "completed")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_case("dialect", DIALECTS)
 def test_streamed_values_are_equal_for_every_split(dialect: str) -> None:
     """Closing tags and calls inside values, and a type behind a string."""
     value = f"{LONG}&amp;<b>\n{LONG}&"

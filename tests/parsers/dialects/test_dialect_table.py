@@ -190,7 +190,7 @@ PARSES_CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(PARSES_CALLS))
+@each_case("name", sorted(PARSES_CALLS))
 def test_provider_that_parses_calls_gets_no_dialects(name: str) -> None:
     assert dialects_for("qwen3-32b", parses_calls=shipped()[name].parses_calls) == ()
 

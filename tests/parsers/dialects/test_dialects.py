@@ -122,7 +122,7 @@ def test_call_after_an_unclosed_one_is_recovered(form: Form) -> None:
             assert len(calls) < len(form.calls), index
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Write <tool_call> to call. The answer is 42.",
@@ -234,7 +234,7 @@ def test_tool_sent_under_another_name_is_called_by_its_own() -> None:
     assert calls_of(accumulate(events)) == [("my.tool", {})]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         f"```xml\n{HERMES}\n```",
@@ -252,7 +252,7 @@ def test_calls_in_code_are_text(text: str) -> None:
         assert outcome(filtered(chunks, ["hermes", "qwen3_coder", "think"])) == (text, "", [], [])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "before",
     [
         "```\ncode\n```\n",
@@ -344,8 +344,8 @@ def test_only_messages_of_the_assistant_are_scanned(role: Any) -> None:
 # --- unusual calls ---
 
 
-@pytest.mark.parametrize(
-    ("text", "dialect", "calls"),
+@each_case(
+    "text, dialect, calls",
     [
         (kimi("functions.f:0", '"{\\"k\\": \\"v\\"}"'), "kimi_k2", F),
         (kimi("functions.g:0", '""'), "kimi_k2", [("g", {})]),
@@ -420,8 +420,8 @@ def test_unusual_calls_are_calls_or_text(text: str, dialect: str, calls: list[An
 MARK = "]<]minimax[>["
 
 
-@pytest.mark.parametrize(
-    ("inside", "arguments"),
+@each_case(
+    "inside, arguments",
     [
         (f"{MARK}<o>{MARK}<p>1{MARK}</p>text{MARK}</o>", {"o": {"p": "1", "$text": "text"}}),
         (f"{MARK}<a>{MARK}<x>1{MARK}</x>{MARK}</a>", {"a": ["1"]}),

@@ -25,6 +25,7 @@ from streamlib_parsers import (
 from streamlib_parsers.dialects import DIALECTS, DialectFilter
 from streamlib_parsers.dialects.definitions import REASONING_TAGS, UNOPENED
 from streamlib_parsers.limits import Limits
+from tests.support.cases import each_case
 from tests.support.dialect_calls import (
     TOOLS,
     invoke,
@@ -77,14 +78,14 @@ def test_consecutive_reasoning_is_separate_items() -> None:
     ]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("tags", REASONING_TAGS, ids=lambda tags: "".join(tags).strip())
+@each_case("tags", REASONING_TAGS, ids=lambda tags: "".join(tags).strip())
 def test_every_pair_of_tags_makes_reasoning(tags: tuple[str, str]) -> None:
     begin, end = tags
     assert check(f"{begin}I look.{end}Paris.", ["think"], "Paris.", "I look.") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "output", "reasoning"),
+@each_case(
+    "text, output, reasoning",
     [
         ("<think>\na\n</think>\n\nb", "b", "a"),
         ("<think>\n\na\n\n</think>\n\n\nb", "\nb", "\na\n"),
@@ -102,7 +103,7 @@ def test_newlines_around_tags_belong_to_the_tags(text: str, output: str, reasoni
     assert check(text, ["think"], output, reasoning) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "see <think>x</think> here",
@@ -140,7 +141,7 @@ def test_think_start_counts_only_at_the_start() -> None:
 # --- a missing opening tag ---
 
 
-@pytest.mark.parametrize("end", UNOPENED)
+@each_case("end", UNOPENED)
 def test_lone_closing_tag_makes_reasoning_of_the_text_before(end: str) -> None:
     assert check(f"I look.\n{end}\n\nParis.", ["think"], "Paris.", "I look.") == ["text_replaced"]
     assert check(f"I look.{end}Paris.", ["think"], "Paris.", "I look.") == ["text_replaced"]
@@ -447,8 +448,8 @@ OTHER = '<tool_call>\n{"name": "unknown", "arguments": {"k": "v"}}\n</tool_call>
 BEGUN = ["hermes", "qwen3_coder", "think:open"]
 
 
-@pytest.mark.parametrize(
-    ("text", "output", "reasoning", "calls"),
+@each_case(
+    "text, output, reasoning, calls",
     [
         ("<tool_call> is the tag.\n</think>\n\nYes.", "Yes.", "<tool_call> is the tag.", 0),
         (f"{OTHER}\n</think>\n\nYes.", "Yes.", OTHER, 0),

@@ -355,8 +355,8 @@ def test_event_is_named_by_its_event_type() -> None:
     assert frame_of(AwsMessage(EVENT, b"{}")) == Frame("contentBlockDelta", b"{}")
 
 
-@pytest.mark.parametrize(
-    ("headers", "payload", "frame"),
+@each_case(
+    "headers, payload, frame",
     [
         (
             {":message-type": "exception", ":exception-type": "tooMany"},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.json_array import JsonArrayFraming
 from streamlib_parsers.limits import LIMITS, Limits
+from tests.support.cases import each_case
 from tests.support.framings import Reading, growth, read
 from tests.support.partitions import (
     byte_by_byte,
@@ -149,7 +150,7 @@ def test_missing_bracket_after_an_element_is_not_a_failure() -> None:
     assert elements(b'[{"a":1}\n').failure is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [b"[", b'[{"a":1},', b'[{"a":1}\n,\n', b'[{"a":"', b'[{"a":"\\', b"[{", b"{", b'{"a":{}'],
 )
@@ -163,8 +164,8 @@ def test_truncated_body_is_retryable(body: bytes) -> None:
 # --- what is not JSON ---
 
 
-@pytest.mark.parametrize(
-    ("body", "frame_count", "shown"),
+@each_case(
+    "body, frame_count, shown",
     [
         (b"<html>Bad Gateway</html>", 0, "<html>Bad Gateway</html>"),
         (b'  data: {"a":1}\n\n', 0, 'data: {"a":1}\n\n'),

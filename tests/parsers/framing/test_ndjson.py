@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.ndjson import NdjsonFraming
 from streamlib_parsers.limits import Limits
+from tests.support.cases import each_case
 from tests.support.framings import Reading, growth, read
 from tests.support.partitions import byte_by_byte, every_single_split, partitions, random_partitions
 from tests.support.shared import Recording, each_recording
@@ -97,9 +98,7 @@ def test_last_line_that_cannot_begin_json_is_malformed(body: bytes) -> None:
         assert read(NdjsonFraming(), chunks) == expected
 
 
-@pytest.mark.parametrize(
-    "line", [b'{"', b"[", b'"', b"-", b"0", b"9", b"tru", b"fals", b"nul", b" {"]
-)
+@each_case("line", [b'{"', b"[", b'"', b"-", b"0", b"9", b"tru", b"fals", b"nul", b" {"])
 def test_last_line_that_can_begin_json_is_left_to_the_decoder(line: bytes) -> None:
     assert lines(line) == ([Frame(None, line)], None, False)
 

@@ -235,8 +235,8 @@ def test_id_applies_at_the_end_of_its_block_and_can_be_reset() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "retry"),
+@each_case(
+    "value, retry",
     [
         (b"0", 0),
         (b"03000", 3000),
@@ -281,7 +281,7 @@ def test_comments_and_empty_lines_are_blank(body: bytes) -> None:
     assert run(byte_by_byte(body)).blank
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         b"data: x\n\n",

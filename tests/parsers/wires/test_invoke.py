@@ -28,6 +28,7 @@ from streamlib_parsers.protocol import WIRE_APIS
 from streamlib_parsers.wires import chat, converse, messages
 from streamlib_parsers.wires.invoke import BY_NAME, COUNTS, FAMILIES, METRICS, STOP_REASONS, usage
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.invoke_payloads import (
     BODY,
     MEASURED,
@@ -248,7 +249,7 @@ def test_mistral_large_stop_reason_is_its_finish_reason() -> None:
 # --- text families ---
 
 
-@pytest.mark.parametrize(("native", "stop_reason"), [*STOP_REASONS.items(), ("ERROR", "other")])
+@each_case("native, stop_reason", [*STOP_REASONS.items(), ("ERROR", "other")])
 def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> None:
     response = wires.response_of("invoke", chunk(mistral("Hi", native)))
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)

@@ -28,6 +28,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.wires.responses.wire_items import wire_item
+from tests.support.cases import each_case
 from tests.support.gemini_streams import chunk as gemini_chunk
 from tests.support.gemini_streams import partial_part, read
 from tests.support.invariants import events_of
@@ -430,7 +431,7 @@ BODIES: dict[WireApi, Any] = {
 }
 
 
-@pytest.mark.parametrize(("wire_api", "body"), BODIES.items())
+@each_case("wire_api, body", BODIES.items())
 def test_body_of_the_wrong_shape_is_malformed_or_empty(wire_api: WireApi, body: Any) -> None:
     events = parse_body(wire_api, json.dumps(body).encode())
     assert isinstance(events[-1], (Failed, Completed))
@@ -449,7 +450,7 @@ def messages(*payloads: Any) -> list[Any]:
     return events_of("messages", [encode_payloads("messages", [start, *payloads, *end])])
 
 
-@pytest.mark.parametrize(
+@each_case(
     "bad",
     [
         "[1]",

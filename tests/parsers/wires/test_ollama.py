@@ -43,6 +43,7 @@ from streamlib_parsers.wires.ollama import (
 )
 from streamlib_parsers.wires.ollama.lines import ChatLine, LineMessage
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
@@ -295,8 +296,8 @@ def test_reasoning_content_is_read_as_reasoning() -> None:
 # --- the end ---
 
 
-@pytest.mark.parametrize(
-    ("reason", "called", "stop_reason"),
+@each_case(
+    "reason, called, stop_reason",
     [
         ("stop", False, "stop"),
         ("stop", True, "tool_calls"),
@@ -376,7 +377,7 @@ def test_line_of_another_kind_is_passed_through() -> None:
     assert accumulate(events).text == "Hi"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sent",
     [
         b"[]\n",

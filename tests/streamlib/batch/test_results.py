@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from streamlib import Prompt, ToolSpec
 from streamlib.batch import batch_lines, read_batch
+from tests.support.cases import each_case
 
 MESSAGE = {
     "id": "msg_1",
@@ -175,7 +176,7 @@ FAILED: dict[str, tuple[Any, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAILED)
+@each_case("name", FAILED)
 def test_failure_has_its_kind_and_retryable(name: str) -> None:
     line, kind, retryable = FAILED[name]
     [row] = read_batch([line])
@@ -270,7 +271,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each_case("name", BAD)
 def test_bad_line_is_a_row_with_its_number(name: str) -> None:
     line, message = BAD[name]
     good = json.dumps(GOOD["anthropic"]).encode()

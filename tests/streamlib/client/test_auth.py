@@ -22,6 +22,7 @@ from streamlib.providers import Provider
 from streamlib_parsers import ErrorInfo, RateLimits
 from streamlib_parsers.redaction import MASK
 from streamlib_parsers.stream_error import StreamError
+from tests.support.cases import each_case
 from tests.support.clients import KEY, MemoryTransport, make_client, make_request
 from tests.support.keys import ACME, UNUSUAL_KEY, auth_headers, printed
 from tests.support.response_bodies import MESSAGE
@@ -51,9 +52,7 @@ def test_secret_is_shown_nowhere() -> None:
     assert not hasattr(secret, "__dict__")
 
 
-@pytest.mark.parametrize(
-    "wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr
-)
+@each_case("wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr)
 def test_invalid_key_is_refused_and_not_shown(wrong: str) -> None:
     wrong = wrong if not wrong.strip() else f"{UNUSUAL_KEY}{wrong}{UNUSUAL_KEY}"
     for make in (
@@ -253,7 +252,7 @@ async def test_failing_key_function_exposes_no_key() -> None:
 # --- URLs and headers ---
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "ftp://a.example",

@@ -14,6 +14,7 @@ from streamlib import Client, Limits, ModelInfo, Provider, StreamError
 from streamlib.client.model_list import models_request, read_models
 from streamlib.providers import provider
 from streamlib.transport.deadlines import Deadlines
+from tests.support.cases import each_case
 from tests.support.clients import KEY, MemoryTransport
 from tests.support.provider_cases import URL_ENVIRONMENT
 
@@ -45,8 +46,8 @@ async def models(
     return listed, (method, url, headers)
 
 
-@pytest.mark.parametrize(
-    ("name", "url", "header"),
+@each_case(
+    "name, url, header",
     [
         ("openai", "https://api.openai.com/v1/models", "authorization"),
         ("anthropic", "https://api.anthropic.com/v1/models?limit=1000", "x-api-key"),

@@ -20,6 +20,7 @@ from lab.resume.serving import URL, BreakingProvider, open_client
 from streamlib import Client, Cursor, Deadlines, Origin, Prompt, RetryPolicy, StreamError
 from streamlib_parsers.events import Completed, Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import WireApi
+from tests.support.cases import each_case
 from tests.support.clients import KEY, MemoryTransport
 from tests.support.keys import UNUSUAL_KEY, printed
 from tests.support.sync_clients import make_sync_client
@@ -57,7 +58,7 @@ def test_cursor_goes_through_text_and_json() -> None:
         assert "\n" not in str(cursor)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

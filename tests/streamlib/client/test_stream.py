@@ -360,6 +360,7 @@ async def test_reading_after_a_break_raises_cancelled() -> None:
     assert raised.value.kind == "cancelled"
 
 
+@pytest.mark.usefixtures("frozen_heap")
 async def test_stream_dropped_open_names_the_line_that_created_it() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield MESSAGE
@@ -374,6 +375,7 @@ async def test_stream_dropped_open_names_the_line_that_created_it() -> None:
     figure("fault/no-with")
 
 
+@pytest.mark.usefixtures("frozen_heap")
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_connection_of_a_dropped_stream_is_closed_by_the_next(http: str) -> None:
     async with (

@@ -19,6 +19,7 @@ from streamlib.client.stream_state import (
     next_state,
 )
 from streamlib_parsers.stream_error import StreamError
+from tests.support.cases import each_case
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, OVERLOADED, START
 
@@ -51,7 +52,7 @@ def test_state_table_has_a_row_for_each_state() -> None:
     assert TRANSITIONS.keys() == set(StreamState)
 
 
-@pytest.mark.parametrize("state", StreamState)
+@each_case("state", StreamState)
 def test_each_state_can_be_reached_from_a_new_stream(state: StreamState) -> None:
     reached = StreamState.NEW
     for action in PATHS[state].split():
@@ -59,7 +60,7 @@ def test_each_state_can_be_reached_from_a_new_stream(state: StreamState) -> None
     assert reached is state
 
 
-@pytest.mark.parametrize(("state", "action"), PAIRS)
+@each_case("state, action", PAIRS)
 def test_an_action_leads_to_the_next_state_or_raises(
     state: StreamState, action: StreamAction
 ) -> None:
@@ -71,7 +72,7 @@ def test_an_action_leads_to_the_next_state_or_raises(
         assert next_state(state, action) is following
 
 
-@pytest.mark.parametrize(("state", "action"), PAIRS)
+@each_case("state, action", PAIRS)
 def test_an_action_keeps_to_the_meaning_of_states(state: StreamState, action: StreamAction) -> None:
     """The table agrees with what `BUSY` and `ENDED` mean."""
     following = TRANSITIONS[state].get(action)
@@ -92,8 +93,8 @@ def test_an_action_keeps_to_the_meaning_of_states(state: StreamState, action: St
         assert following not in BUSY
 
 
-@pytest.mark.parametrize(
-    ("state", "action", "message"),
+@each_case(
+    "state, action, message",
     [
         (StreamState.NEW, StreamAction.WAIT, "async with"),
         (StreamState.UNUSED, StreamAction.WAIT, "async with"),

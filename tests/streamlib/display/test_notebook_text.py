@@ -6,7 +6,6 @@ import random
 from html.parser import HTMLParser
 from typing import Any, Final
 
-import pytest
 from markdown_it import MarkdownIt
 
 from streamlib.display.notebook_text import (
@@ -18,6 +17,7 @@ from streamlib.display.notebook_text import (
     table_html,
     table_markdown,
 )
+from tests.support.cases import each_case
 from tests.support.metrics import figure
 
 RENDERERS: Final = [
@@ -123,7 +123,7 @@ def unsafe(markdown: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("piece", PIECES[:10])
+@each_case("piece", PIECES[:10])
 def test_a_renderer_makes_no_tag_of_the_text(piece: str) -> None:
     for text in (piece, f"a {piece} b", f"> {piece}", f"- {piece}", f"# {piece}\n{piece}"):
         assert unsafe(safe_markdown(text)) == []

@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.fixture(autouse=True)
-def short_linger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_linger(monkeypatch: pytest.MonkeyPatch, frozen_heap: None) -> Iterator[None]:
     """Five seconds behind each log would be most of the time of these tests."""
     monkeypatch.setattr(RedisEngine, "linger", 0.5)
     yield

@@ -43,7 +43,7 @@ TEXT = "".join(f"word {n} " for n in range(40))
 
 
 @pytest.fixture(autouse=True)
-def short_linger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_linger(monkeypatch: pytest.MonkeyPatch, frozen_heap: None) -> Iterator[None]:
     """Five seconds behind each log would be most of the time of these tests."""
     monkeypatch.setattr(RedisEngine, "linger", 0.5)
     yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from streamlib.durable.rules import (
     Stop,
     ask,
 )
+from tests.support.cases import each_case
 
 OPENED = LogState(1, owner="a", lease_until=100, expires_at=1_000)
 CREATED = LogState(1, lease_until=100, expires_at=1_000)
@@ -32,8 +32,8 @@ def append(first: int, last: int, owner: str = "a", epoch: int = 1, **options: A
     return Append(owner, epoch, first, last, size, 100, keep_ms=500, max_bytes=100, **options)
 
 
-@pytest.mark.parametrize(
-    ("state", "operation", "now", "status", "epoch", "last"),
+@each_case(
+    "state, operation, now, status, epoch, last",
     [
         (None, Open("a", 100), 0, "ok", 1, 0),
         (None, Open("a", 100, epoch=4), 0, "ok", 4, 0),  # the engine lost the log

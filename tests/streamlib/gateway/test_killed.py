@@ -41,7 +41,7 @@ ALICE: Final = "a-token-of-alice"
 
 
 @pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
+def collected(frozen_heap: None) -> Iterator[None]:
     """What is left open warns here, not in the test of another file."""
     yield
     gc.collect()

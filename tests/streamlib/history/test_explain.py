@@ -36,6 +36,7 @@ from streamlib.history import CacheExplanation, explain_cache
 from streamlib.providers.cache_rules import CACHE_RULES, WIRE_RULES, cache_rule
 from streamlib.testing.strategies import histories
 from streamlib_parsers.items import JsonObject, WireApi
+from tests.support.cases import each_case
 
 CLAUDE = "anthropic:claude-sonnet-5"
 OPENAI = "openai:gpt-5.6"
@@ -142,7 +143,7 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "path", "cause", "reason"), PARTS)
+@each_case("changed, path, cause, reason", PARTS)
 def test_first_part_that_differs_is_named(
     changed: dict[str, Any], path: str, cause: str, reason: str
 ) -> None:

@@ -40,6 +40,7 @@ from tests.support.awkward_captures import (
     log,
     payloads_of,
 )
+from tests.support.cases import each_case
 from tests.support.inspections import body_of
 from tests.support.shared import ROOT
 
@@ -71,7 +72,7 @@ def said_in(data: bytes) -> list[Said]:
 # --- what people have ---
 
 
-@pytest.mark.parametrize("name", CHAT_CAPTURES)
+@each_case("name", CHAT_CAPTURES)
 def test_stream_is_opened_in_every_form(name: str) -> None:
     assert said_in(CHAT_CAPTURES[name]) == said_in(CHAT)
     [capture] = captures_in(CHAT_CAPTURES[name])
@@ -79,7 +80,7 @@ def test_stream_is_opened_in_every_form(name: str) -> None:
     assert capture.truncation is None
 
 
-@pytest.mark.parametrize("name", BODY_CAPTURES)
+@each_case("name", BODY_CAPTURES)
 def test_body_is_opened_in_every_form(name: str) -> None:
     assert said_in(BODY_CAPTURES[name]) == said_in(BODY)
 
@@ -114,7 +115,7 @@ def test_every_wire_is_opened_in_every_kind_of_text(path: Path) -> None:
         assert captures_in(data)[0].wire_api == wire, form
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     # Of Gemini this has one frame without an id: it might be the tail of the response before it.
     [path for path in RECORDINGS if path.parts[-2:] != ("gemini", "aimock-tool.sse")],
@@ -267,8 +268,8 @@ def test_what_a_form_lacks_is_a_finding(data: bytes, reason: str) -> None:
 LINE = json_line(body=MESSAGES.decode())
 
 
-@pytest.mark.parametrize(
-    ("data", "count"),
+@each_case(
+    "data, count",
     [
         (BODY[:200], 1),
         (json.dumps(json.loads(BODY), indent=2).encode()[:500], 1),
@@ -280,7 +281,6 @@ LINE = json_line(body=MESSAGES.decode())
         (MESSAGES + MESSAGES[:2500], 2),
         (EVENT_LOG[:-20], 1),
     ],
-    ids=["body", "indented", "log", "JSON log", "second line", "list", "literal", "two", "events"],
 )
 def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
     captures = captures_in(data)

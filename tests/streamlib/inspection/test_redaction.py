@@ -264,8 +264,8 @@ def test_redacted_inspections_are_not_compared() -> None:
             compare(a, b)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@each_case(
+    "name, expected",
     [
         ("content_block_delta", "content_block_delta"),
         ("contentBlockDelta", "contentBlockDelta"),

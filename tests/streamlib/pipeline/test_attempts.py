@@ -27,6 +27,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.items import Message, Text
 from streamlib_parsers.stream_error import StreamError
 from streamlib_parsers.usage import Usage
+from tests.support.cases import each_case
 
 BUSY = ErrorInfo("overloaded", "busy", retryable=True)
 WRONG = ErrorInfo("invalid_request", "wrong")
@@ -80,7 +81,7 @@ async def test_opening_ends_with_the_first_output(output: ResponseEvent) -> None
     assert await read(opened) == [*BEFORE, output, Completed("stop")]
 
 
-@pytest.mark.parametrize("count", range(len(BEFORE) + 1))
+@each_case("count", range(len(BEFORE) + 1))
 async def test_opening_fails_before_the_first_output(count: int) -> None:
     opened = await read_opening(Source(BEFORE[:count], [Failed(BUSY)]))
     assert opened.failure == BUSY

@@ -48,6 +48,7 @@ from streamlib.pipeline import (
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import check, log
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
@@ -90,7 +91,7 @@ def test_map_events_drops_changes_and_adds() -> None:
     assert sum(isinstance(event, Notice) for event in events) == 2 * done
 
 
-@pytest.mark.parametrize("seq", range(len(EVENTS)))
+@each_case("seq", range(len(EVENTS)))
 def test_until_ends_as_a_whole_stream(seq: int) -> None:
     """Items stayed open, and there was no terminal event."""
     events = through(EVENTS, until(lambda event: event.seq == seq))
@@ -105,7 +106,7 @@ def test_until_ends_as_a_whole_stream(seq: int) -> None:
         assert accumulate(events).status == "cancelled"
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_encoder_behind_until_ends_its_response(wire: Any) -> None:
     """Encoders of Messages and Chat ended in the middle, and Vercel's said "truncated"."""
     events = through(EVENTS, until(is_delta))

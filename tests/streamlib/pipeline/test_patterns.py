@@ -12,6 +12,7 @@ import pytest
 
 from streamlib.pipeline import patterns
 from streamlib.pipeline.patterns import Replacer, fixed_text, read_pattern
+from tests.support.cases import each_case
 
 HARD = [
     (r"\d{2}-\d{3}", "55-x"),
@@ -97,7 +98,7 @@ def random_text(letters: str, random: Random, longest: int = 14) -> str:
     return "".join(random.choices(letters, k=random.randint(0, longest)))
 
 
-@pytest.mark.parametrize(("pattern", "letters"), HARD)
+@each_case("pattern, letters", HARD)
 def test_replacer_does_as_re_sub_for_every_split(pattern: str, letters: str) -> None:
     random = Random(pattern)
     search = read_pattern(pattern)

@@ -50,6 +50,7 @@ from streamlib.pipeline import (
 )
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import check, log
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
@@ -261,7 +262,7 @@ def test_no_stage_follows_a_window() -> None:
         chain(window(3), tap(str))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "make",
     [
         partial(coalesce, -1),
@@ -339,7 +340,7 @@ def failing_at(seq: int) -> Callable[[ResponseEvent], None]:
     return fail
 
 
-@pytest.mark.parametrize("seq", range(0, len(EVENTS), 5))
+@each_case("seq", range(0, len(EVENTS), 5))
 async def test_exception_becomes_an_event_when_asked(seq: int) -> None:
     source = EventsSource(EVENTS)
     async with pipe(source, tap(failing_at(seq)), coalesce(0.0), errors="event") as piped:
@@ -430,7 +431,7 @@ def test_stage_that_invents_an_end_stays_the_last() -> None:
         through(EVENTS, stage)
 
 
-@pytest.mark.parametrize("count", range(len(EVENTS)))
+@each_case("count", range(len(EVENTS)))
 async def test_block_may_be_left_at_any_event(count: int) -> None:
     source = EventsSource(EVENTS)
     with anyio.fail_after(5):

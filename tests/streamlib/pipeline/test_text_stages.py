@@ -42,6 +42,7 @@ from streamlib_parsers.events import (
     ResponseMetadata,
 )
 from streamlib_parsers.items import FunctionCall, Message, Text
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 
 
@@ -130,8 +131,8 @@ def test_units_are_refused_when_longest_is_no_number() -> None:
 # --- replace ---
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
+@each_case(
+    "arguments, fault",
     [
         ({"pattern": "a*", "with_": ""}, "empty text"),
         ({"pattern": "(?<=" + "a" * 65 + ")b", "with_": ""}, "64 characters"),

@@ -10,6 +10,7 @@ import pytest
 
 from streamlib.pipeline.patterns import import_regex
 from streamlib.pipeline.units import UnitName, Units, joins_character, unit_machine
+from tests.support.cases import each_case
 
 NAMES: tuple[UnitName, ...] = ("word", "line", "sentence", "block")
 
@@ -95,8 +96,8 @@ def test_lines_end_with_their_line_feed() -> None:
     assert machine.close() == []
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
+@each_case(
+    "text, sentences",
     [
         ("It is 3.5 m. Yes.", ["It is 3.5 m. ", "Yes."]),
         ("Dr. Who. Mrs. X ran.", ["Dr. Who. ", "Mrs. X ran."]),

@@ -264,8 +264,8 @@ def test_namespace_is_sent_to_responses_as_it_came() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("target", "model"),
+@each_case(
+    "target, model",
     [*((wire, model) for wire, model in TARGETS if wire != "responses"), ("responses", "xai:grok")],
 )
 def test_namespace_is_flattened_elsewhere(target: WireApi, model: str) -> None:

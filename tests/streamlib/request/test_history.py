@@ -35,6 +35,7 @@ from streamlib import (
 )
 from streamlib.request.history import CALLS, INTERRUPTED, OUTPUTS, repair
 from streamlib.request.report import Report
+from tests.support.cases import each_case
 
 CALL = FunctionCall("c1", "f", '{"a": 1.0}', response_id="r1")
 OTHER = FunctionCall("c2", "g", "{}", response_id="r1")
@@ -95,7 +96,7 @@ def test_a_kind_of_a_later_version_survives_as_opaque() -> None:
     assert History.loads(saved) == [Opaque("hologram", {"type": "hologram", "shape": "cube"})]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"",

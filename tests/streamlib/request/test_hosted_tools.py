@@ -294,7 +294,7 @@ def request_body(wire: WireApi, tools: list[Any], **fields: Any) -> bytes:
     return msgspec.json.encode(body)
 
 
-@pytest.mark.parametrize(("wire", "model", "native"), OWN_OPTIONS)
+@each_case("wire, model, native", OWN_OPTIONS)
 def test_own_options_survive_the_way_through(
     wire: WireApi, model: str, native: dict[str, Any]
 ) -> None:

@@ -493,7 +493,7 @@ def test_user_takes_texts_and_parts_in_any_order() -> None:
     assert user().content == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"max_output_tokens": 0},

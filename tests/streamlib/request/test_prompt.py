@@ -31,6 +31,7 @@ from streamlib import (
 from streamlib.request.media import media_type
 from streamlib.testing import MODEL
 from streamlib_parsers.item_base import SIGNATURES
+from tests.support.cases import each_case
 
 
 class Model:
@@ -47,7 +48,7 @@ def test_output_schema_without_a_schema_is_a_type_error() -> None:
         Prompt("x", output_schema=schema)
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 def test_stop_of_one_text_is_one_stop_sequence(wire_api: WireApi) -> None:
     """It was sent as its letters, each of which ended the output."""
     bodies = []

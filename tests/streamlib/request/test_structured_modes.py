@@ -16,6 +16,7 @@ from streamlib.testing import MODEL, loopback
 from streamlib_parsers import FunctionCall, assistant
 from streamlib_parsers.outputs import OUTPUT_TOOL
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 
 class City(msgspec.Struct):
@@ -78,7 +79,7 @@ def test_schema_of_a_list_is_wrapped_in_an_object(kind: Any) -> None:
     assert "$ref" not in schema
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_native_mode_sends_the_schema_of_every_class(wire: WireApi) -> None:
     for kind in CLASSES:
         request = built(wire, output_schema=kind)
@@ -87,7 +88,7 @@ def test_native_mode_sends_the_schema_of_every_class(wire: WireApi) -> None:
         assert OUTPUT_TOOL not in text_of(request)
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_tool_mode_sends_a_tool_that_has_to_be_called(wire: WireApi) -> None:
     request = built(wire, output_schema=City, structured="tool")
     prompt = parse_request(wire, request.body, path=request.url)
@@ -100,7 +101,7 @@ def test_tool_mode_sends_a_tool_that_has_to_be_called(wire: WireApi) -> None:
         assert request.report == []
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_tool_mode_lets_own_tools_be_called_first(wire: WireApi) -> None:
     request = built(wire, output_schema=City, structured="tool", tools=[TOOL])
     prompt = parse_request(wire, request.body, path=request.url)
@@ -109,7 +110,7 @@ def test_tool_mode_lets_own_tools_be_called_first(wire: WireApi) -> None:
         assert prompt.tool_choice == "required"
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_json_mode_puts_the_schema_into_the_instructions(wire: WireApi) -> None:
     request = built(wire, output_schema=City, structured="json_mode", instructions="Be brief.")
     prompt = parse_request(wire, request.body, path=request.url)
@@ -156,7 +157,7 @@ def test_mode_without_a_schema_changes_nothing() -> None:
     assert built("chat", structured="tool").body == built("chat").body
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 async def test_output_of_each_mode_is_parsed(wire: WireApi) -> None:
     turns = ((assistant(OSLO),), (FunctionCall("c1", OUTPUT_TOOL, OSLO),))
     async with loopback(wire, strict=True, turns=turns) as client:

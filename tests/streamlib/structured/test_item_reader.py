@@ -33,6 +33,7 @@ from streamlib.structured import EventItems, JsonItems, TypedJson, json_items
 from streamlib.structured.values import typed_value
 from streamlib.testing import MODEL, loopback
 from streamlib_parsers.outputs import OUTPUT_TOOL
+from tests.support.cases import each_case
 
 
 class City(msgspec.Struct):
@@ -328,8 +329,8 @@ def test_path_of_a_wrong_element_is_that_of_parsed(pointer: str, text: str, path
         assert raised.value.path == path
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "values"),
+@each_case(
+    "text, kind, values",
     [
         ('{"value": [0, 1]}', int, [0, 1]),
         ('{"value": []}', City, []),

@@ -12,6 +12,7 @@ import pytest
 
 from streamlib.structured.libraries import uses_pydantic
 from streamlib.structured.schemas import json_schema
+from tests.support.cases import each_case
 
 
 class City(msgspec.Struct):
@@ -143,7 +144,7 @@ def test_class_with_pydantic_inside_is_pydantics(kind: Any) -> None:
     assert isinstance(json_schema(kind), dict)
 
 
-@pytest.mark.parametrize("kind", [City, Country, Entry, Tree, Color, list[City], City | None, int])
+@each_case("kind", [City, Country, Entry, Tree, Color, list[City], City | None, int])
 def test_class_without_pydantic_inside_is_msgspecs(kind: Any) -> None:
     assert not uses_pydantic(kind)
 

@@ -19,6 +19,7 @@ import pytest
 from streamlib import UNSET
 from streamlib.structured import JsonItems, TypedJson
 from streamlib.structured.values import typed_value
+from tests.support.cases import each_case
 
 T = TypeVar("T")
 
@@ -222,7 +223,7 @@ def test_what_the_type_refuses_stays_unset(kind: Any) -> None:
     assert view == made(kind, name="after", people=UNSET, tags=["a", "c"])
 
 
-@pytest.mark.parametrize("kind", [*CLASSES, list[City], City | None, int, Any, dict[str, int]])
+@each_case("kind", [*CLASSES, list[City], City | None, int, Any, dict[str, int]])
 def test_no_text_raises(kind: Any) -> None:
     chance = random.Random(11)
     for _ in range(300):

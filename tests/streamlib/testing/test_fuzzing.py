@@ -449,11 +449,7 @@ FIXED_BODIES = [
 type, text was lost."""
 
 
-@pytest.mark.parametrize(
-    ("name", "body"),
-    FIXED_BODIES,
-    ids=lambda value: value if isinstance(value, str) else str(len(value)),
-)
+@each_case("name, body", FIXED_BODIES)
 def test_fixed_defects_stay_fixed(name: str, body: bytes) -> None:
     assert find_failure(find_target(name), body) is None
 

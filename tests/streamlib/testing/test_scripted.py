@@ -28,6 +28,7 @@ from streamlib import (
 from streamlib.testing import MODEL, Turn, loopback, scripted
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 WEATHER: Final = ToolSpec(
     "weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -40,7 +41,7 @@ def untyped(value: object) -> Any:
     return value
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 async def test_a_model_follows_its_turns(wire_api: WireApi) -> None:
     turns = (["Let me see.", CALL, CALL], "It is sunny.", [Reasoning("Short."), assistant("Yes.")])
     prompt = Prompt(History().user("Weather?"), tools=[WEATHER])
@@ -120,7 +121,7 @@ async def test_a_retry_takes_a_turn_of_its_own() -> None:
     assert len(client.requests) == 2
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 async def test_a_turn_has_its_own_fault_and_end(wire_api: WireApi) -> None:
     turns = [
         Turn("a long enough text to lose", fault="truncate"),
@@ -203,8 +204,8 @@ async def test_failing_requests_use_up_no_turn() -> None:
     assert texts[1:] == ["one", "two", "one"]
 
 
-@pytest.mark.parametrize(
-    ("turns", "message"),
+@each_case(
+    "turns, message",
     [
         ("Hello", "turns is a list of turns"),
         ([{"role": "assistant"}], r"turns\[0\]: a turn is a str, an item"),

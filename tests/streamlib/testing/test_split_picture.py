@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib.testing.fuzzing import FuzzFinding, fuzz
 from streamlib.testing.split_picture import CELL, draw
 from streamlib.testing.svg import LEFT, WIDTH
+from tests.support.cases import each_case
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -100,7 +100,7 @@ def test_picture_of_any_finding_is_xml_that_fits(body: bytes, offsets: Sequence[
             assert 'class="cut"' in drawn
 
 
-@pytest.mark.parametrize("offset", [1, 15, 16, 17, 31, 32, 100, 299])
+@each_case("offset", [1, 15, 16, 17, 31, 32, 100, 299])
 def test_cut_of_a_long_body_is_in_the_picture(offset: int) -> None:
     shown = texts(picture_of(draw(Decodes, found(b"a" * 300, offset))))
     assert f"cut after {offset}" in shown

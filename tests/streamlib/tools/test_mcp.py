@@ -19,6 +19,7 @@ from streamlib_parsers import (
     ToolSpec,
 )
 from streamlib_parsers.item_base import snake_case
+from tests.support.cases import each_case
 
 TOOL = {
     "name": "read_file",
@@ -121,8 +122,8 @@ def test_content_of_every_kind(form: Callable[[Any], Any]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("texts", "structured", "sent"),
+@each_case(
+    "texts, structured, sent",
     [
         ([], None, ""),
         ([], {"a": 1}, '{"a":1}'),

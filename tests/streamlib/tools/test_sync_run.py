@@ -337,6 +337,7 @@ def test_tool_may_use_the_client() -> None:
     assert run.response.text == "outer"
 
 
+@pytest.mark.usefixtures("frozen_heap")
 @pytest.mark.parametrize("kind", ["run", "models"])
 def test_client_lives_as_long_as_its_run(kind: str) -> None:
     """A client that is collected closes its connections."""

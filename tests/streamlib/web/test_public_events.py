@@ -6,7 +6,6 @@ import json
 from typing import Any, get_args
 
 import msgspec
-import pytest
 from hypothesis import given
 from msgspec import Struct
 
@@ -49,6 +48,7 @@ from streamlib_parsers.events import (
     Window,
 )
 from streamlib_parsers.items import ContentPart, ShellResult
+from tests.support.cases import each_case
 from tests.support.runs import SCENARIOS
 
 SENT: list[type[Struct]] = [
@@ -60,7 +60,7 @@ SENT: list[type[Struct]] = [
 """Every class that a line can hold, but for `Origin`, which none does."""
 
 
-@pytest.mark.parametrize("kind", SENT, ids=lambda kind: kind.__name__)
+@each_case("kind", SENT, ids=lambda kind: kind.__name__)
 def test_every_field_has_a_decision(kind: type[Struct]) -> None:
     """A field that is new fails here, until somebody has decided whether a browser may see it."""
     assert set(decisions(kind)) == set(kind.__struct_fields__)
@@ -118,7 +118,7 @@ SECRETS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", SECRETS)
+@each_case("what", SECRETS)
 def test_public_line_does_not_have(what: str) -> None:
     assert "SECRET" in encode_all("jsonl", [SECRETS[what]]).decode()
     assert "SECRET" not in lines(SECRETS[what])

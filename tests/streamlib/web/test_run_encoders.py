@@ -35,6 +35,7 @@ from streamlib_parsers import (
     Text,
 )
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 from tests.support.runs import (
     FAILURE,
     SCENARIOS,
@@ -281,13 +282,13 @@ def test_json_lines_carry_a_run() -> None:
     assert [json.loads(line)["type"] for line in lines].count("function_call_output") == 3
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_wire_has_one_response_in_a_stream(wire: str) -> None:
     with pytest.raises(ValueError, match="one response"):
         encoder(wire, run=True)
 
 
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_wires_parser_ignores_pings(wire: Any) -> None:
     assert parsed(wire, pings=3) == parsed(wire, pings=0)
 

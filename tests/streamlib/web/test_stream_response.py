@@ -20,6 +20,7 @@ from streamlib.web.public_errors import TEXTS, public_text
 from streamlib.wires.encoders import sse
 from streamlib_parsers import ErrorInfo, ErrorKind, ToolSpec, accumulate
 from tests.support.asgi_calls import AsgiCall
+from tests.support.cases import each_case
 from tests.support.client_streams import FRAMES, stream_over
 from tests.support.ui_streams import read_agui, read_vercel
 from tests.support.web_runs import Run
@@ -61,8 +62,8 @@ async def test_an_encoder_of_your_own_is_used_as_it_is() -> None:
 # --- failures before the stream ---
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "expected"),
+@each_case(
+    "status, headers, expected",
     [
         (400, {}, 502),
         (401, {}, 502),

@@ -49,6 +49,7 @@ from streamlib_parsers import (
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import RateLimits, StopReason, Window
 from streamlib_parsers.limits import LIMITS
+from tests.support.cases import each_case
 from tests.support.shared import WIRES, recordings
 from tests.support.ui_streams import legal_events, payloads, read_agui, read_vercel
 from tests.support.wires import parsed
@@ -338,8 +339,8 @@ def test_files_and_their_transcripts() -> None:
     assert named(shown, "text-delta") == [{"id": "0", "delta": "hello"}]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "expected"),
+@each_case(
+    "annotation, expected",
     [
         ({"type": "url_citation", "url": "https://a/", "title": "A"}, ("https://a/", "A", None)),
         (
@@ -773,7 +774,7 @@ def test_json_lines_lose_nothing(events: list[ResponseEvent]) -> None:
     assert body.count(b"\n") == len(events)
 
 
-@pytest.mark.parametrize("folder", WIRES)
+@each_case("folder", WIRES)
 def test_json_lines_lose_nothing_of_a_recording(folder: str) -> None:
     for recording in recordings(folder):
         events = parsed(recording)

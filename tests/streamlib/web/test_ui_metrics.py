@@ -90,6 +90,7 @@ async def test_pipeline_delays_no_token_by_an_interval() -> None:
     assert len(times) <= 60 * times[-1] + 2
 
 
+@pytest.mark.usefixtures("frozen_heap")
 async def test_stalled_branch_has_bounded_memory() -> None:
     source = Deltas(1_000_000)
     gc.collect()

@@ -26,6 +26,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.item_base import WireApi
 from streamlib_parsers.items import FunctionCallOutput, Message, Text
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
+from tests.support.cases import each_case
 
 
 class _OnlyText(EventEncoder):
@@ -56,7 +57,7 @@ def test_event_encoder_reports_no_event_without_bytes(event: ResponseEvent) -> N
     assert encode.report == []
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 def test_encoder_reports_an_object_that_is_no_event(wire_api: str) -> None:
     encode = encoder(wire_api)
     assert encode.feed(FunctionCallOutput("c", "1")) == b""  # type: ignore[arg-type]
@@ -91,7 +92,7 @@ VALUES: tuple[object, ...] = (
 
 
 @pytest.mark.parametrize("wire_api", [wire for wire in WIRE_APIS if wire != "invoke"])
-@pytest.mark.parametrize("key", RESERVED.split())
+@each_case("key", RESERVED.split())
 def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None:
     """Metadata of any upstream, under the names that this wire or another one uses itself."""
     for value in VALUES:
@@ -108,7 +109,7 @@ def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None
 
 
 @pytest.mark.parametrize("wire_api", [wire for wire in WIRE_APIS if wire != "invoke"])
-@pytest.mark.parametrize("key", RESERVED.split())
+@each_case("key", RESERVED.split())
 def test_metadata_is_written_or_reported(wire_api: WireApi, key: str) -> None:
     for value in VALUES:
         events = _events({key: value}, is_late=False)

@@ -14,6 +14,7 @@ from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.coercion import unwrapped
 from streamlib_parsers.item_base import WireApi
 from streamlib_parsers.protocol import parser
+from tests.support.cases import each_case
 
 TARGETS: dict[str, str] = {
     "messages": "anthropic:claude-opus-4-5",
@@ -109,7 +110,7 @@ def _events(key: str, origin: Origin) -> list[Any]:
 # --- empty turns ---
 
 
-@pytest.mark.parametrize("wire", TARGETS)
+@each_case("wire", TARGETS)
 def test_an_empty_turn_is_sent_or_reported(wire: str) -> None:
     request = built(wire, Prompt([user("a"), Message("assistant"), user("b")]))
     is_sent = [turn.get("role") for turn in body(request).get("messages", ())][1:2] == ["assistant"]
@@ -254,7 +255,7 @@ KEPT: dict[str, tuple[WireApi, dict[str, Any]]] = {
 """What a client said -> its wire and the request: it comes back as it was."""
 
 
-@pytest.mark.parametrize("name", KEPT)
+@each_case("name", KEPT)
 def test_a_request_comes_back_with_every_key(name: str) -> None:
     wire, request = KEPT[name]
     model = {"gemini": "google:gemini-2.5-flash", "chat": "custom:m"}.get(wire, "")

@@ -24,6 +24,7 @@ from streamlib_parsers import (
 from streamlib_parsers.wires.chat import STOP_REASONS, contradictions, usage
 from streamlib_parsers.wires.chat.machine import FAILURE_REASONS
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.chat_streams import (
     ARGS,
     FINISH,
@@ -49,7 +50,7 @@ from tests.support.chat_streams import (
 # --- the end ---
 
 
-@pytest.mark.parametrize(("finish_reason", "stop_reason"), STOP_REASONS.items())
+@each_case("finish_reason, stop_reason", STOP_REASONS.items())
 def test_x12_every_known_finish_reason(finish_reason: str, stop_reason: str) -> None:
     native = finish_reason.upper()
     # Without a call the reason would be repaired.
@@ -231,7 +232,7 @@ def test_usage_beside_an_error_is_counted() -> None:
     assert any(isinstance(event, TokenCount) for event in events)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "payload",
     [
         "1",
@@ -299,8 +300,8 @@ def test_exactly_reached_limits_do_not_end_the_stream(sent: list[Json]) -> None:
 # --- usage ---
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
+@each_case(
+    "raw, expected",
     [
         ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(input_tokens=3, output_tokens=4)),
         ({"input_tokens": 3, "output_tokens": 4}, Usage(input_tokens=3, output_tokens=4)),
@@ -329,7 +330,6 @@ def test_exactly_reached_limits_do_not_end_the_stream(sent: list[Json]) -> None:
         ),
         ({"completion_tokens_details": {"image_tokens": 2}}, Usage(output_modalities={"image": 2})),
     ],
-    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
 def test_usage_is_read_under_every_name(raw: Json, expected: Usage) -> None:
     assert usage(raw).same_numbers(expected)
@@ -481,7 +481,7 @@ def test_x25_x27_body_is_read_where_a_stream_was_requested() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         {},

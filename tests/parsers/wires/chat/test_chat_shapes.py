@@ -8,6 +8,7 @@ import pytest
 
 from streamlib_parsers import Audio, Failed, FunctionCall, Message, Passthrough, accumulate
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.chat_streams import (
     FINISH,
     STOP,
@@ -27,8 +28,8 @@ def passed(*chunks: Any) -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("delta", "expected"),
+@each_case(
+    "delta, expected",
     [
         ({"content": [5]}, ("content", 5)),
         ({"content": [{"type": "thinking", "thinking": [7]}]}, ("content.thinking", 7)),

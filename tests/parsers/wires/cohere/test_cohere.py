@@ -22,6 +22,7 @@ from streamlib import (
     parser,
 )
 from streamlib_parsers.wires.cohere import FAILURES, STOP_REASONS
+from tests.support.cases import each_case
 from tests.support.cohere_frames import (
     DONE,
     call,
@@ -458,7 +459,7 @@ def test_integral_float_is_an_index(index: Any) -> None:
     assert response.notices == ()
 
 
-@pytest.mark.parametrize("index", [True, False, "0", -1, 0.5, 1_000_001, None, [0]])
+@each_case("index", [True, False, "0", -1, 0.5, 1_000_001, None, [0]])
 def test_index_that_is_none_is_malformed(index: Any) -> None:
     body = frame("content-start", index=index, delta={"message": {"content": {"type": "text"}}})
     assert failure(started(), body).kind == "malformed"

@@ -42,6 +42,7 @@ from streamlib_parsers.wires.converse import (
 )
 from streamlib_parsers.wires.converse.machine import DELTAS, HANDLERS
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.converse_frames import (
     HALVES,
     METADATA,
@@ -79,8 +80,8 @@ def test_every_member_of_a_delta_has_a_handler() -> None:
     assert set(Delta.__struct_fields__) == set(DELTAS) >= set(OPENERS)
 
 
-@pytest.mark.parametrize(
-    ("native", "stop_reason"),
+@each_case(
+    "native, stop_reason",
     [*STOP_REASONS.items(), ("new_reason", "other")],
 )
 def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> None:

@@ -29,6 +29,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.item_base import unchecked
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.converse_frames import (
     METADATA,
     START,
@@ -380,8 +381,8 @@ def test_body_with_surrogates_has_valid_text() -> None:
     assert accumulate(parse_body("converse", raw_body)).text == "a\ufffd\ufffdb"
 
 
-@pytest.mark.parametrize(
-    ("raw_body", "kind"),
+@each_case(
+    "raw_body, kind",
     [
         (b'{"message":"Too many requests, please wait"}', "rate_limited"),
         (b'{"message":"no"}', None),

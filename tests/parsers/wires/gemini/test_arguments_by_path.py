@@ -14,6 +14,7 @@ from streamlib_parsers.wires.gemini.arguments_by_path import (
     ArgumentsByPath,
     parse_path,
 )
+from tests.support.cases import each_case
 from tests.support.timing import cpu_seconds
 
 
@@ -35,8 +36,8 @@ def text(path: str, value: str, more: bool = False) -> Partial:
     return Partial(path, value, is_string=True, more=more)
 
 
-@pytest.mark.parametrize(
-    ("path", "segments"),
+@each_case(
+    "path, segments",
     [
         ("$.city", ("city",)),
         ("$.a.b[0].c", ("a", "b", 0, "c")),

@@ -27,6 +27,7 @@ from streamlib_parsers.wires.gemini import (
     usage,
 )
 from streamlib_parsers.wires.gemini.machine import _END_OF_BODY
+from tests.support.cases import each_case
 from tests.support.gemini_streams import (
     BOOK,
     JsonObject,
@@ -163,8 +164,8 @@ def test_done_of_a_gateway_is_ignored() -> None:
 # --- counts ---
 
 
-@pytest.mark.parametrize(
-    ("raw", "counts"),
+@each_case(
+    "raw, counts",
     [
         (
             {
@@ -364,7 +365,7 @@ def test_stream_cannot_send_the_end_of_body() -> None:
     assert not stream.complete
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         b"",
@@ -381,7 +382,7 @@ def test_body_of_another_kind_is_malformed(body: bytes) -> None:
     assert failure(parse_body("gemini", body)) == "malformed"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "payload",
     [
         b"null",

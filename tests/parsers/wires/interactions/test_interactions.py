@@ -26,6 +26,7 @@ from streamlib import (
 )
 from streamlib_parsers.wires.interactions import STOP_REASONS
 from streamlib_parsers.wires.interactions.events import read_position
+from tests.support.cases import each_case
 from tests.support.interactions_frames import (
     completed,
     created,
@@ -241,8 +242,8 @@ def test_body_of_the_removed_schema_is_refused_by_name() -> None:
     assert response.error.code == "legacy_schema"
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
+@each_case(
+    "code, kind",
     [
         ("invalid_request", "invalid_request"),
         ("failed_precondition", "invalid_request"),
@@ -413,8 +414,8 @@ def test_metadata_beside_a_text_is_read(keys: dict[str, str]) -> None:
     assert (response.text, response.usage.input_tokens) == ("Hi", 7)
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
+@each_case(
+    "code, kind",
     [
         (1, "cancelled"),
         (3, "invalid_request"),

@@ -30,6 +30,7 @@ from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.wires import messages
 from streamlib_parsers.wires.messages import DELTAS, KINDS, STOP_REASONS, TRANSITIONS, State
+from tests.support.cases import each_case
 from tests.support.messages_frames import (
     STOP,
     TEXT,
@@ -119,9 +120,7 @@ def test_signature_is_read_from_the_start_of_thinking() -> None:
     assert (item.signature, item.native) == ("sig", None)
 
 
-@pytest.mark.parametrize(
-    ("native", "normal"), [*STOP_REASONS.items(), ("brand_new_reason", "other")]
-)
+@each_case("native, normal", [*STOP_REASONS.items(), ("brand_new_reason", "other")])
 def test_stop_reason_is_normalized(native: str, normal: str) -> None:
     # Without a call the reason would be repaired.
     content = block(0, TEXT, *text_deltas("x"))

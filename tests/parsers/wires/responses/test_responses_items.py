@@ -34,6 +34,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER
 from streamlib_parsers.wires.responses.wire_items import wire_item
+from tests.support.cases import each_case
 from tests.support.responses_frames import (
     WEB,
     Json,
@@ -297,7 +298,7 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
 """Items of the wire: (as sent, our kind, fields). All 28 output types of the SDK are included."""
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@each_case("name", ITEMS)
 def test_item_is_read_as_its_kind_and_sent_back_unchanged(name: str) -> None:
     sent, kind, fields = ITEMS[name]
     events = events_of(created(), done(sent), completed())
@@ -308,7 +309,7 @@ def test_item_is_read_as_its_kind_and_sent_back_unchanged(name: str) -> None:
     assert same(json.loads(msgspec.json.encode(wire_item(final)))) == same(sent)
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@each_case("name", ITEMS)
 def test_item_is_the_same_in_events_last_event_and_body(
     name: str,
 ) -> None:
@@ -445,8 +446,8 @@ def test_items_without_pending_calls_stop_with_stop(output: list[Json]) -> None:
     assert accumulate(body_of({"status": "completed", "output": output})).stop_reason == "stop"
 
 
-@pytest.mark.parametrize(
-    ("last", "stop", "native"),
+@each_case(
+    "last, stop, native",
     [
         (completed(message("Hi")), "stop", "completed"),
         (completed(ITEMS["refusal"][0]), "refusal", "completed"),

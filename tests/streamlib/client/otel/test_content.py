@@ -35,6 +35,7 @@ from streamlib.pipeline import map_async, map_text, replace
 from streamlib.testing.strategies import histories
 from streamlib_parsers.items import CustomToolCall
 from streamlib_parsers.response import Choice
+from tests.support.cases import each_case
 
 PNG = "iVBORw0KGgo="
 PLAIN = ContentWriter()
@@ -59,7 +60,7 @@ ITEMS: dict[str, ResponseItem] = {
 }
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@each_case("name", ITEMS)
 def test_redacted_item_holds_nothing_of_it(name: str) -> None:
     parts = REDACTING.parts(ITEMS[name])
     text = json.dumps(parts)

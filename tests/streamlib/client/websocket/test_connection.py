@@ -491,6 +491,7 @@ async def test_steering_without_a_reply_is_stalled() -> None:
     assert raised.value.kind == "stalled"
 
 
+@pytest.mark.usefixtures("frozen_heap")
 async def test_a_hook_that_raises_leaves_no_socket(caplog: pytest.LogCaptureFixture) -> None:
     def refuse(response: Any) -> None:
         raise LookupError("no")

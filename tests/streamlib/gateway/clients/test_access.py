@@ -10,6 +10,7 @@ from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import Gateway, RouteTable, gateway
 from streamlib.gateway.clients.access import wire_of
 from streamlib_parsers.errors import ErrorInfo
+from tests.support.cases import each_case
 from tests.support.gateways import (
     Upstream,
     error_response,
@@ -50,8 +51,8 @@ async def test_other_origin_of_this_machine_is_refused(origin: str) -> None:
     assert response.status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
+@each_case(
+    "host, status",
     [
         ("localhost", 200),
         ("LOCALHOST:8900", 200),

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
+def collected(frozen_heap: None) -> Iterator[None]:
     """What is left open warns here, not in the test of another file."""
     yield
     gc.collect()

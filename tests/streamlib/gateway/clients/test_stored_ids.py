@@ -17,6 +17,7 @@ from streamlib_parsers.events import Completed, Created, ResponseMetadata
 from streamlib_parsers.items import Document, Message, ServerToolCall
 from streamlib_parsers.response import Response
 from tests.streamlib.gateway.clients.test_named_clients import ALICE, BOB, named, serving_clients
+from tests.support.cases import each_case
 from tests.support.gateways import Upstream, rule, stream_response
 
 CLIENTS: Final = (named("alice", ALICE, ids=("vs_team_*",)), named("bob", BOB))
@@ -127,7 +128,7 @@ REQUESTS: Final[list[tuple[dict[str, Any], list[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "expected"), REQUESTS)
+@each_case("fields, expected", REQUESTS)
 def test_ids_are_found_wherever_a_wire_has_them(
     fields: dict[str, Any], expected: list[str]
 ) -> None:

@@ -21,6 +21,7 @@ from streamlib.gateway.requests.background import ID_PREFIX, owner_of
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
 from tests.support.asgi_servers import serving_app
+from tests.support.cases import each_case
 from tests.support.client_limits import Clock
 from tests.support.gateways import (
     MODELS,
@@ -95,7 +96,7 @@ async def has_open(upstream: Upstream, count: int) -> None:
             await anyio.sleep(0.002)
 
 
-@pytest.mark.parametrize("wire", MODELS)
+@each_case("wire", MODELS)
 async def test_background_response_is_the_one_of_the_foreground(wire: Any) -> None:
     expected = common_fields(parse_stream(wire, *weather_chunks(wire)))
     async with serving(Upstream(weather_response(wire)), rule(wire), log="memory:") as client:

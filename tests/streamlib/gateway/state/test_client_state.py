@@ -93,7 +93,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("client_wire", "model_wire"), PAIRS)
+@each_case("client_wire, model_wire", PAIRS)
 async def test_forgetful_client_gets_its_reasoning_back(
     client_wire: WireApi, model_wire: WireApi
 ) -> None:
@@ -102,7 +102,7 @@ async def test_forgetful_client_gets_its_reasoning_back(
     assert await second_request(client_wire, model_wire, forgetful) == expected
 
 
-@pytest.mark.parametrize(("client_wire", "model_wire"), PAIRS)
+@each_case("client_wire, model_wire", PAIRS)
 async def test_text_of_reasoning_gets_its_state_back(
     client_wire: WireApi, model_wire: WireApi
 ) -> None:

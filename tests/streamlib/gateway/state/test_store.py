@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[RedisServer]:
 
 
 @pytest.fixture(autouse=True)
-def collected() -> Generator[None]:
+def collected(frozen_heap: None) -> Generator[None]:
     """What a test leaves open warns here, where it is ignored, and not in the next file."""
     yield
     gc.collect()

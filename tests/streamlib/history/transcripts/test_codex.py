@@ -10,6 +10,7 @@ import pytest
 
 from streamlib import Compaction, FunctionCallOutput, Message, Reasoning
 from streamlib.history import Transcript, load_transcript
+from tests.support.cases import each_case
 
 Line = dict[str, Any]
 META = {"type": "session_meta", "payload": {"id": "t", "base_instructions": {"text": "Code."}}}
@@ -107,8 +108,8 @@ def test_fork_repeats_the_session_it_came_from() -> None:
     assert texts(load(fork, META, said("user", "A"))) == ["A"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
+@each_case(
+    "lines, message",
     [
         ([META, {"type": "session_meta", "payload": {"id": "u"}}], "line 2: a second session"),
         ([META, {"type": "response_item", "payload": 3}], "line 2/payload: not a JSON object"),

@@ -9,6 +9,7 @@ import pytest
 from streamlib import FunctionCall, Message, ResponseItem, Text, user
 from streamlib.history import dump_transcript, load_transcript
 from streamlib.history.transcripts.transcript import WrittenFormat
+from tests.support.cases import each_case
 
 CALL = FunctionCall("c", "ls", "{}")
 ITEMS: list[ResponseItem] = [
@@ -26,8 +27,8 @@ def test_written_format_is_recognized(name: Any) -> None:
     assert load_transcript(list(dumped)).format == name
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
+@each_case(
+    "value, name",
     [
         ([{"role": "user", "content": "Hi"}], None),
         ([{"role": "user", "content": "Hi"}, {"role": "tool", "content": "x"}], "chat"),

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from streamlib import FunctionCall, Message, Text
 from streamlib.history import dump_transcript, load_transcript
 from streamlib.history.transcripts import source
+from tests.support.cases import each_case
 
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 USE = {"type": "tool_use", "id": "c", "name": "ls", "input": {"a": None, "b": 1.0}}
@@ -64,8 +65,8 @@ class Unreadable(BaseModel):
 CUT = "not JSON, or only its beginning"
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
+@each_case(
+    "value, message",
     [
         (b"", "the file is empty"),
         (b'[{"role":"user",\n"content":"Hi"', f"line 2, column 15: {CUT}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -173,3 +174,15 @@ def test_progress_bar_is_drawn_on_terminals_only(monkeypatch: pytest.MonkeyPatch
     quiet.advance("nothing")
     quiet.done()
     assert len(drawn) == 4
+
+
+# --- the heap ---
+
+
+def test_frozen_heap_leaves_frozen_what_was() -> None:
+    """Else whatever runs after a benchmark in this process would walk all of it again and again."""
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with feed.frozen_heap():
+        assert gc.get_freeze_count() >= frozen
+    assert gc.get_freeze_count() >= frozen

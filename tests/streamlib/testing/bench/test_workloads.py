@@ -10,6 +10,7 @@ import pytest
 from streamlib.testing.bench.responses import USAGE, calls_of, reasoning_of, text_of
 from streamlib.testing.bench.workloads import EVENT, FAST, WORKLOADS, Workload, chunked, chunking
 from streamlib_parsers import WIRE_APIS, FunctionCall, Response, ResponseEvent, accumulate
+from tests.support.cases import each_case
 
 NAMED = (
     "chat-text",
@@ -59,7 +60,7 @@ def test_workloads_are_ten_named_and_one_per_wire() -> None:
     assert set(WORKLOADS) == {*NAMED, "aws-frames", "tiny-chunks", *WIRE_APIS}
 
 
-@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
+@each_case("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
 def test_workload_is_the_same_bytes_every_time(workload: Workload) -> None:
     first, second = (hashlib.sha256(b"".join(workload.events())).digest() for _ in range(2))
     assert first == second

@@ -31,6 +31,7 @@ from streamlib.testing.provider.responses import example
 from streamlib.testing.provider.side_pages import MODEL_LISTS
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 TOOL = ToolSpec(
     "get_weather",
@@ -225,8 +226,8 @@ async def test_every_response_has_rate_limits() -> None:
     assert (limits.requests.remaining, limits.request_id) == (999, "req_loopback")
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
+@each_case(
+    "path, expected",
     [
         ("/v1/messages", Route("messages")),
         ("/messages?beta=true", Route("messages")),

@@ -22,13 +22,14 @@ from streamlib import (
 from streamlib.providers.shapes import (
     ChatShape,
 )
+from tests.support.cases import each_case
 from tests.support.chat_builds import CALL, HERE, PNG, PNG_PART, TEXT, body, built, changes, sent
 
 # --- content ---
 
 
-@pytest.mark.parametrize(
-    ("part", "sent_as"),
+@each_case(
+    "part, sent_as",
     [
         (PNG, PNG_PART),
         (

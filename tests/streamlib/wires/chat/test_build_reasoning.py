@@ -29,6 +29,7 @@ from streamlib.providers.shapes import (
     ChatShape,
     Thinking,
 )
+from tests.support.cases import each_case
 from tests.support.chat_builds import (
     CALL,
     OPENROUTER,
@@ -227,8 +228,8 @@ def test_foreign_state_is_downgraded_and_reported(foreign: Any, content: str) ->
 # --- requested reasoning ---
 
 
-@pytest.mark.parametrize(
-    ("style", "options", "fields"),
+@each_case(
+    "style, options, fields",
     [
         (EFFORT, "high", {"reasoning_effort": "high"}),
         (EFFORT, "off", {"reasoning_effort": "none"}),

@@ -19,6 +19,7 @@ from streamlib.providers.models import Traits
 from streamlib.providers.shapes import (
     ChatShape,
 )
+from tests.support.cases import each_case
 from tests.support.chat_builds import TOOL, body, built, changes, sent
 
 
@@ -115,8 +116,8 @@ def test_s2_strict_schemas_are_fitted_only_if_requested() -> None:
     assert as_asked.report == []
 
 
-@pytest.mark.parametrize(
-    ("choice", "choices", "sent", "reported"),
+@each_case(
+    "choice, choices, sent, reported",
     [
         ("auto", {}, "auto", False),
         ("required", {}, "required", False),

@@ -37,6 +37,7 @@ from streamlib.providers.shapes import (
     ChatShape,
     Thinking,
 )
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
 
 STYLES: dict[str, Thinking] = {
@@ -370,8 +371,8 @@ def test_complete_request_is_rebuilt() -> None:
     assert (again["stop"], again["user"], again["max_completion_tokens"]) == (["END"], "u", 100)
 
 
-@pytest.mark.parametrize(
-    ("fields", "reasoning"),
+@each_case(
+    "fields, reasoning",
     [
         ({"reasoning_effort": "none"}, "off"),
         ({"reasoning_effort": "low"}, ReasoningOptions("low")),

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from streamlib import Message, Request, Text, build, parse_request
+from tests.support.cases import each_case
 
 HI: Final = {"role": "user", "content": "hi"}
 MARK: Final = {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}
@@ -37,7 +38,7 @@ def named_format(**json_schema: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, **json_schema}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "setting",
     [
         {"response_format": named_format(description="d", strict=True)},

@@ -31,6 +31,7 @@ from streamlib import (
     user,
 )
 from streamlib.wires.cohere.build_messages import ATTACHED
+from tests.support.cases import each_case
 
 MODEL = "cohere:command-a-reasoning-08-2025"
 CALL = FunctionCall("c1", "f", '{"a": 1.0}')
@@ -421,7 +422,7 @@ SENT: list[tuple[list[ResponseItem], list[Any], list[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("items", "written", "report"), SENT)
+@each_case("items, written, report", SENT)
 def test_items_are_sent_as_messages(
     items: list[ResponseItem], written: list[Any], report: list[tuple[str, str]]
 ) -> None:
@@ -438,8 +439,8 @@ def test_stream_is_asked_for_unless_it_is_false() -> None:
         assert body["stream"] is sent_stream
 
 
-@pytest.mark.parametrize(
-    ("settings", "fields", "report"),
+@each_case(
+    "settings, fields, report",
     [
         ({"logprobs": 0}, {"logprobs": True}, []),
         ({"logprobs": 3}, {"logprobs": True}, ["/logprobs"]),

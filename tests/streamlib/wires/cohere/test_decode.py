@@ -20,6 +20,7 @@ from streamlib import (
     parse_request,
 )
 from streamlib.request.schemas import ANY_OBJECT
+from tests.support.cases import each_case
 
 HI = {"role": "user", "content": "Hi"}
 FUNCTION = {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}
@@ -90,7 +91,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fields", SETTINGS, ids=str)
+@each_case("fields", SETTINGS, ids=str)
 def test_setting_is_built_again(fields: dict[str, Any]) -> None:
     body, report = built_again(**fields)
     assert {key: body.get(key) for key in fields} == fields
@@ -98,8 +99,8 @@ def test_setting_is_built_again(fields: dict[str, Any]) -> None:
     assert report == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "name", "value"),
+@each_case(
+    "fields, name, value",
     [
         ({"temperature": 0}, "temperature", 0),
         ({"p": 0.0}, "top_p", 0.0),
@@ -225,7 +226,7 @@ MESSAGES: list[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("messages", MESSAGES, ids=str)
+@each_case("messages", MESSAGES, ids=str)
 def test_messages_are_built_again(messages: list[dict[str, Any]]) -> None:
     body, report = built_again(messages=messages)
     assert body["messages"] == messages

@@ -45,6 +45,7 @@ from streamlib import (
     parse_body,
 )
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from tests.support.cases import each_case
 from tests.support.cohere_frames import (
     DONE,
     call,
@@ -355,8 +356,8 @@ def test_item_without_a_place_is_reported(item: Any, paths: list[str]) -> None:
     assert report == paths
 
 
-@pytest.mark.parametrize(
-    ("item", "deltas", "paths"),
+@each_case(
+    "item, deltas, paths",
     [
         (said("x", phase="final_answer"), [OutputTextDelta(0, 0, "x")], ["/phase"]),
         (said("x", phase="commentary"), [OutputTextDelta(0, 0, "x")], []),
@@ -420,8 +421,8 @@ def test_usage_is_written_number_by_number(usage: Usage, body: Any, paths: list[
         assert report == paths
 
 
-@pytest.mark.parametrize(
-    ("reason", "native", "sequence", "word", "paths"),
+@each_case(
+    "reason, native, sequence, word, paths",
     [
         ("stop", None, None, "COMPLETE", []),
         ("tool_calls", None, None, "TOOL_CALL", []),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from streamlib import (
     CustomToolCall,
@@ -14,6 +13,7 @@ from streamlib import (
     user,
 )
 from streamlib.providers.models import Traits, traits
+from tests.support.cases import each_case
 from tests.support.converse_builds import (
     CALL,
     CLAUDE,
@@ -34,8 +34,8 @@ from tests.support.converse_builds import (
 # --- tools ---
 
 
-@pytest.mark.parametrize(
-    ("model", "tool_choice", "sent"),
+@each_case(
+    "model, tool_choice, sent",
     [
         (CLAUDE, "auto", {"auto": {}}),
         (CLAUDE, "required", {"any": {}}),
@@ -109,8 +109,8 @@ def test_a_free_form_tool_and_call_take_one_string() -> None:
 # --- thinking ---
 
 
-@pytest.mark.parametrize(
-    ("model", "reasoning", "sent"),
+@each_case(
+    "model, reasoning, sent",
     [
         (CLAUDE, "medium", {"thinking": {"type": "enabled", "budget_tokens": 10_000}}),
         (NEWEST, "high", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),

@@ -27,6 +27,7 @@ from streamlib import (
 )
 from streamlib.providers.models import Traits, traits
 from tests.support.bedrock_readers import request_of, validated
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
 
 MODEL = "us.anthropic.claude-opus-4-6"
@@ -297,8 +298,8 @@ def test_the_complete_request_is_rebuilt() -> None:
     assert again["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["name"] == "answer"
 
 
-@pytest.mark.parametrize(
-    ("fields", "reasoning"),
+@each_case(
+    "fields, reasoning",
     [
         ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, ReasoningOptions(budget=4000)),
         ({"thinking": {"type": "disabled"}}, "off"),

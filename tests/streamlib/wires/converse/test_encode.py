@@ -49,6 +49,7 @@ from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS
 from tests.support.bedrock_readers import parsed_events, parsed_response
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
 from tests.support.wires import events_of, parsed
 
@@ -539,8 +540,8 @@ def test_own_unknown_events_keep_their_order() -> None:
     assert "/Opaque" in {change.path for change in foreign.report}
 
 
-@pytest.mark.parametrize(
-    ("reason", "native", "sequence", "expected"),
+@each_case(
+    "reason, native, sequence, expected",
     [
         ("stop", "end_turn", None, "end_turn"),
         ("stop", "STOP", None, "end_turn"),
@@ -614,7 +615,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_case("kind", KINDS)
 def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     last = again([Failed(error)])[-1]

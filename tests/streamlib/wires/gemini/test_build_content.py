@@ -22,11 +22,12 @@ from streamlib import (
     ToolSpec,
     user,
 )
+from tests.support.cases import each_case
 from tests.support.gemini_builds import ELSEWHERE, HERE, NEW, PNG, body, built, parts, paths
 
 
-@pytest.mark.parametrize(
-    ("part", "sent"),
+@each_case(
+    "part, sent",
     [
         (PNG, {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}),
         (

@@ -12,6 +12,7 @@ from streamlib import (
     Request,
     ToolSpec,
 )
+from tests.support.cases import each_case
 from tests.support.gemini_builds import NEW, OLD, PRO, SEARCH, TOOL, body, built, paths, reasons
 
 
@@ -148,8 +149,8 @@ def test_unsupported_tool_settings_are_reported() -> None:
 # --- settings ---
 
 
-@pytest.mark.parametrize(
-    ("model", "reasoning", "thinking", "reported"),
+@each_case(
+    "model, reasoning, thinking, reported",
     [
         ("gemini-3.5-flash", "high", {"includeThoughts": True, "thinkingLevel": "HIGH"}, False),
         ("gemini-3.5-flash", "max", {"includeThoughts": True, "thinkingLevel": "HIGH"}, True),

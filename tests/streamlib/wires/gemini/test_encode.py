@@ -48,6 +48,7 @@ from streamlib.wires.gemini.encode_objects import ArgumentBuffer
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
+from tests.support.cases import each_case
 from tests.support.gemini_streams import array, call, chunk, partial_part, sse, text
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
 from tests.support.wires import parsed as events_of
@@ -527,8 +528,8 @@ def _counts(usage: Usage | None) -> Any:
     )
 
 
-@pytest.mark.parametrize(
-    ("stop", "native", "sent"),
+@each_case(
+    "stop, native, sent",
     [
         ("stop", "end_turn", "STOP"),
         ("tool_calls", "tool_use", "STOP"),
@@ -566,7 +567,7 @@ def test_usage_of_another_wire_is_translated(usage: Usage) -> None:
     assert again.same_numbers(usage)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kind",
     [
         *(

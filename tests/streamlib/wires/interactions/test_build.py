@@ -33,6 +33,7 @@ from streamlib import (
     user,
 )
 from streamlib.wires.interactions.build_steps import NO_SIGNATURE
+from tests.support.cases import each_case
 from tests.support.interactions_frames import completed, created, read, step, text
 
 HERE = Origin("interactions")
@@ -440,7 +441,7 @@ SENT: list[tuple[list[ResponseItem], list[Any], list[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("items", "written", "report"), SENT)
+@each_case("items, written, report", SENT)
 def test_items_are_sent_as_steps(
     items: list[ResponseItem], written: list[Any], report: list[tuple[str, str]]
 ) -> None:
@@ -468,8 +469,8 @@ def test_stand_in_is_once_in_a_turn_of_the_model() -> None:
     assert len(built(items).report) == 3
 
 
-@pytest.mark.parametrize(
-    ("settings", "fields", "report"),
+@each_case(
+    "settings, fields, report",
     [
         ({"stream": None}, {"stream": True, "store": False}, []),
         ({"stream": False}, {"stream": False, "store": False}, []),

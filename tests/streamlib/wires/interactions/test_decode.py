@@ -19,6 +19,7 @@ from streamlib import (
     build,
     parse_request,
 )
+from tests.support.cases import each_case
 from tests.support.interactions_frames import text
 
 
@@ -196,7 +197,7 @@ BODIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fields", BODIES, ids=str)
+@each_case("fields", BODIES, ids=str)
 def test_setting_is_built_again(fields: dict[str, Any]) -> None:
     body, report = built_again(**fields)
     assert {key: body.get(key) for key in fields} == fields
@@ -278,7 +279,7 @@ STEPS: list[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("steps", STEPS, ids=str)
+@each_case("steps", STEPS, ids=str)
 def test_steps_are_built_again(steps: list[dict[str, Any]]) -> None:
     body, report = built_again(input=steps)
     assert body["input"] == steps

@@ -48,6 +48,7 @@ from streamlib import (
 from streamlib.request.report import Report
 from streamlib.wires.interactions.encode_objects import end_delta, interactions_usage
 from streamlib_parsers.errors import ErrorInfo
+from tests.support.cases import each_case
 from tests.support.interactions_frames import completed, created, events_of, frame, step, text
 
 OTHER = Origin("messages")
@@ -295,8 +296,8 @@ def said(*texts: str, **fields: Any) -> Message:
     return Message("assistant", tuple(map(Text, texts)), **fields)
 
 
-@pytest.mark.parametrize(
-    ("item", "written_step", "delta"),
+@each_case(
+    "item, written_step, delta",
     [
         (Message("user", ()), {"type": "user_input"}, None),
         (said(), {"type": "model_output"}, None),
@@ -446,8 +447,8 @@ def test_media_are_of_the_kind_of_their_type(media_type: Any, delta: Any) -> Non
     assert report == []
 
 
-@pytest.mark.parametrize(
-    ("item", "deltas", "paths"),
+@each_case(
+    "item, deltas, paths",
     [
         (said("x"), [RefusalDelta(0, 0, "x")], ["/refusal"]),
         (said("x"), [OutputTextDelta(0, 0, "x", [{"token": "x"}])], ["/logprobs"]),
@@ -517,8 +518,8 @@ def test_usage_is_written_number_by_number(usage: Usage, body: Any, paths: list[
     assert report == paths
 
 
-@pytest.mark.parametrize(
-    ("reason", "native", "status", "paths"),
+@each_case(
+    "reason, native, status, paths",
     [
         ("stop", None, "completed", []),
         ("tool_calls", None, "requires_action", []),

@@ -23,6 +23,7 @@ from streamlib import (
     build,
     user,
 )
+from tests.support.cases import each_case
 from tests.support.messages_builds import CALL, HERE, SIGNED, TOOL, body, built, reasons, turns
 
 # --- thinking ---
@@ -50,8 +51,8 @@ def test_t1_a_budget_at_the_limit_leaves_tokens_for_the_text() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("model", "reasoning", "thinking", "effort"),
+@each_case(
+    "model, reasoning, thinking, effort",
     [
         ("claude-opus-5", "high", {"type": "adaptive"}, "high"),
         ("claude-opus-5", 3000, {"type": "adaptive"}, "medium"),
@@ -138,8 +139,8 @@ def test_t11_drop_block_is_an_option_with_its_beta() -> None:
     assert request.headers["anthropic-beta"] == "thinking-binding-controls-2026-08-01"
 
 
-@pytest.mark.parametrize(
-    ("foreign", "kinds"),
+@each_case(
+    "foreign, kinds",
     [
         (Reasoning("hm", signature="s", origin=Origin("gemini")), ["text"]),
         (

@@ -36,6 +36,7 @@ from streamlib import (
     parser,
     user,
 )
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 HERE = Origin("ollama")
@@ -307,8 +308,8 @@ def test_o4_settings_of_the_model_are_in_options() -> None:
     assert (sent["keep_alive"], sent["stream"]) == ("5m", True)
 
 
-@pytest.mark.parametrize(
-    ("options", "think", "reported"),
+@each_case(
+    "options, think, reported",
     [
         (None, None, False),
         ("off", False, False),

@@ -42,6 +42,7 @@ from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.limits import LIMITS
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
 
 
@@ -223,8 +224,8 @@ def test_error_is_a_message_only() -> None:
         assert accumulate(parse_body("ollama", body)).error.kind == "not_found"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("stop", "native", "expected"),
+@each_case(
+    "stop, native, expected",
     [
         *(
             ("stop", "stop", "stop"),

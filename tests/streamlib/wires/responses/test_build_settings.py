@@ -20,6 +20,7 @@ from streamlib import (
     parse_request,
     user,
 )
+from tests.support.cases import each_case
 from tests.support.responses_builds import MESSAGE, PNG, TOOL, body, built, changes
 
 # --- tools ---
@@ -103,8 +104,8 @@ def test_free_form_and_hosted_tools() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("choice", "sent_as"),
+@each_case(
+    "choice, sent_as",
     [
         ("auto", "auto"),
         ("required", "required"),
@@ -143,8 +144,8 @@ def test_long_tool_names_are_mapped_in_request_names() -> None:
 # --- requested reasoning ---
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "effort", "reported"),
+@each_case(
+    "model, options, effort, reported",
     [
         ("gpt-5", "high", "high", []),
         ("gpt-5", "off", "minimal", [("changed", "/reasoning")]),
@@ -195,8 +196,8 @@ def test_s3_encrypted_reasoning_is_requested_if_not_stored() -> None:
 # --- settings ---
 
 
-@pytest.mark.parametrize(
-    ("model", "settings", "taken"),
+@each_case(
+    "model, settings, taken",
     [
         ("gpt-4.1", {}, True),
         ("gpt-5", {}, False),

@@ -35,6 +35,7 @@ from streamlib import (
 from streamlib.request.report import Change
 from streamlib_parsers.items import BUILT_IN_CALLS, BUILT_IN_OUTPUTS
 from tests.support.built_in_calls import CALLS, OUTPUTS, SCREENSHOT, answer
+from tests.support.cases import each_case
 from tests.support.responses_builds import body, built, changes, sent
 
 NAMES = pytest.mark.parametrize("name", CALLS)
@@ -300,7 +301,7 @@ def test_other_wires_get_text_and_report_it(name: str, wire_api: str) -> None:
     assert "call_" not in text.replace("computer_call", "")
 
 
-@pytest.mark.parametrize("wire_api", [*OTHER_WIRES, "responses"])
+@each_case("wire_api", [*OTHER_WIRES, "responses"])
 def test_items_without_origin_go_to_every_wire(wire_api: str) -> None:
     _, report = wire_body(wire_api, *history_of("shell_call"))
     assert len(report) == (0 if wire_api == "responses" else 2)

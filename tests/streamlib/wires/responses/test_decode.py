@@ -36,6 +36,7 @@ from streamlib import (
     build,
     parse_request,
 )
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
 
 HERE: Final = Origin("responses")
@@ -410,7 +411,7 @@ def test_every_setting_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {
@@ -526,7 +527,7 @@ def test_hostile_requests_give_a_prompt_or_an_own_error(body: Any) -> None:
         assert isinstance(prompt, Prompt)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [
         {"type": {}, "call_id": "a"},

@@ -53,7 +53,7 @@ from streamlib.wires.responses.encode import REPEATED_KEYS
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorKind
 from streamlib_parsers.limits import LIMITS
-from tests.support.cases import Case, in_one_test
+from tests.support.cases import Case, each_case, in_one_test
 from tests.support.sdks import openai
 from tests.support.shared import (
     BODIES,
@@ -621,7 +621,7 @@ def test_call_truncated_by_a_failure_is_never_done() -> None:
     assert sent[-2:] == ["error", "response.failed"]
 
 
-@pytest.mark.parametrize("kind", get_args(ErrorKind))
+@each_case("kind", get_args(ErrorKind))
 def test_errors_keep_their_kind_or_are_server_errors(kind: Any) -> None:
     """In a stream, in a failed response and in the body of an HTTP error."""
     error = ErrorInfo(kind, "no", retry_after=2.5)
@@ -767,8 +767,8 @@ def test_response_objects_repeat_a_bounded_number_of_metadata() -> None:
     assert accumulate(read(body)).metadata.items() >= keys.items()
 
 
-@pytest.mark.parametrize(
-    ("kind", "error_type", "code"),
+@each_case(
+    "kind, error_type, code",
     [
         ("authentication", "invalid_request_error", "invalid_api_key"),
         ("invalid_request", "invalid_request_error", "invalid_request_error"),

@@ -9,6 +9,7 @@ import pytest
 
 from streamlib import Prompt, build, parse_request
 from streamlib_parsers.items import JsonObject
+from tests.support.cases import each_case
 
 HI: Final = {"role": "user", "content": "hi"}
 SCHEMA: Final = {
@@ -30,7 +31,7 @@ def rebuilt(body: dict[str, Any]) -> Any:
     return msgspec.json.decode(request.body)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "setting",
     [
         {"text": {"format": {**FORMAT, "strict": True}}},

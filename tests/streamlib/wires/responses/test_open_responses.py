@@ -19,6 +19,7 @@ from streamlib_parsers.events import Created, ResponseEvent
 from streamlib_parsers.items import Origin
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
+from tests.support.cases import each_case
 from tests.support.open_responses import (
     EVENTS,
     ServedResponse,
@@ -140,7 +141,7 @@ def test_parser_reads_the_end_mark_as_nothing() -> None:
     assert (accumulated.text, accumulated.notices) == ("Hi", ())
 
 
-@pytest.mark.parametrize("kind", get_args(ErrorKind))
+@each_case("kind", get_args(ErrorKind))
 def test_error_types_keep_the_kind(kind: ErrorKind) -> None:
     """A client of ours reads the same kind from them as from OpenAI's."""
     error = ErrorInfo(kind, "broken")

@@ -25,6 +25,7 @@ from streamlib import (
 from streamlib.testing import Behaviour, loopback, running
 from streamlib.testing.provider.strict import StrictProvider
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 WEATHER: Final = ToolSpec(
     "weather",
@@ -39,7 +40,7 @@ CALLING: Final = (
 FINAL: Final = (Message("assistant", (Text("Sunny in both."),)),)
 
 
-@pytest.mark.parametrize("wire_api", WIRE_APIS)
+@each_case("wire_api", WIRE_APIS)
 def test_request_without_json_is_refused_on_every_wire(wire_api: WireApi) -> None:
     refused = StrictProvider().check(wire_api, b"{", {}, "m")
     assert refused is not None
