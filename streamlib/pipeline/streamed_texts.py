@@ -17,7 +17,6 @@ class StreamedText:
     """One text of an open item."""
 
     __slots__ = (
-        "buffered",
         "emitted",
         "feed",
         "key",
@@ -37,11 +36,14 @@ class StreamedText:
         self.position = delta_position(event)
         self.last = event
         """The delta that was fed last."""
-        self.buffered = 0
-        """Characters that the machine has buffered."""
         self.received: list[str] = []
         self.emitted: list[str] = []
         """Both only where the text may change: for the final item."""
+
+    @property
+    def buffered(self) -> int:
+        """Characters whose fate is not known yet."""
+        return self.machine.buffered
 
     def texts(self) -> tuple[str, str]:
         """What was received, and what was emitted."""

@@ -24,6 +24,7 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
+_WORDS: Final = re.compile(r"\s*+\S++\s*+")
 _WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
 """White space before the first word belongs to it."""
 
@@ -155,17 +156,16 @@ class WordUnits(Units):
 
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
-        # Most deltas are a space and a word, or the rest of one.
-        before = self._text
-        rest = text[1:]
-        if rest.isalnum() and before and len(before) + len(text) < self._longest:
-            if text[0] == " " and not before[-1].isspace():
-                self._text = rest
-                return [before + " "]
-            if text[0].isalnum() and not before[-1].isspace():
-                self._text = before + text
-                return []
-        return super().feed(text)
+        text = self._text + text
+        if len(text) > self._longest:
+            self._text = text[:len(self._text)]
+            return super().feed(text[len(self._text):])
+        words = _WORDS.findall(text)
+        if len(words) < 2:
+            self._text = text
+            return []
+        self._text = words.pop()
+        return words
 
     def _end(self, start: int, limit: int) -> int:
         # From its beginning: words are short, and no longer than a unit.
