@@ -8,6 +8,7 @@ wherever it is looked at.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
@@ -168,7 +169,20 @@ class TextEvents(PlainMachine):
             or part.position != getattr(event, part.key)
         ):
             return self._grow_other(item, event)
-        events = self._grow_part(part, event)
+        text = event.delta
+        fragments = part.feed(text)
+        part.last = event
+        if self._changes:
+            part.received.append(text)
+            part.emitted += fragments
+        events: list[ResponseEvent] = []
+        for fragment in fragments:
+            if fragment == text and not part.buffered:
+                events.append(event)  # unchanged, so its log probabilities are right
+            else:
+                events.append(_delta(event, fragment))
+        if not (text or fragments or part.buffered):
+            events.append(event)
         if item.waiting and not part.buffered:
             events += self._release(item)
         return events
@@ -184,7 +198,7 @@ class TextEvents(PlainMachine):
                 return []
             events = self._close_part(current)
         item.current = self._part(item, key, event)
-        return events + self._grow_part(item.current, event)
+        return events + self._grow(event)
 
     def _part(self, item: StreamedItem, key: tuple[type, int], event: Any) -> StreamedText:
         part = item.parts.get(key)
@@ -193,32 +207,17 @@ class TextEvents(PlainMachine):
             item.parts[key] = part
         return part
 
-    def _grow_part(self, part: StreamedText, event: Any) -> list[ResponseEvent]:
-        text = event.delta
-        fragments = part.feed(text)
-        part.last = event
-        if self._changes:
-            part.received.append(text)
-            part.emitted += fragments
-        if len(fragments) == 1:
-            # Unchanged, so its log probabilities are right.
-            if fragments[0] == text and not part.buffered:
-                return [event]
-            return [_delta(event, fragments[0])]
-        if fragments:
-            return [_delta(event, fragment) for fragment in fragments]
-        if text or part.buffered:
-            return []
-        return [event]
-
     def _release(self, item: StreamedItem) -> list[ResponseEvent]:
         """Lets out parts that waited, until one is not known to its end."""
         events: list[ResponseEvent] = []
-        while item.waiting and not (item.current is not None and item.current.buffered):
-            key, waiting = item.waiting.popitem(last=False)
-            item.current = self._part(item, key, waiting[0])
-            for event in waiting:
-                events += self._grow_part(item.current, event)
+        waiting = item.waiting
+        item.waiting = OrderedDict()
+        while waiting and not (item.current is not None and item.current.buffered):
+            key, deltas = waiting.popitem(last=False)
+            item.current = self._part(item, key, deltas[0])
+            for delta in deltas:
+                events += self._grow(delta)
+        item.waiting = waiting
         return events
 
     def _flush(self, item: StreamedItem) -> list[ResponseEvent]:
