@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack, overload
 
 from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.item_streams import sync_items
+from streamlib.pipeline.machine import PipeOptions, Stage, without_loop
 from streamlib.pipeline.measure import Measure, MeasuredUse
-from streamlib.pipeline.opening import PipeOptions, merged
-from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
-from streamlib.pipeline.stages import Stage, without_loop
+from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
 from streamlib_parsers.accumulate import Response
 
+E = TypeVar("E")
 T = TypeVar("T")
 Event_co = TypeVar("Event_co", covariant=True)
 
@@ -126,7 +126,23 @@ class SyncPipeline(Generic[Event_co]):
         self._driver.leave()
 
     items: ClassVar = sync_items
-    pipe: ClassVar = pipe_method
+
+    @overload
+    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> SyncPipeline[Event_co]: ...
+    @overload
+    def pipe(
+        self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> SyncPipeline[E]: ...
+    @overload
+    def pipe(
+        self, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> SyncPipeline[E]: ...
+    def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
+        """The events through further stages: see `streamlib.pipeline.pipe`."""
+        parts = as_stages(stages)
+        if self.is_new:
+            return self.extended(parts, options)
+        return SyncPipeline(IterableDriver(self, parts, options))
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
@@ -274,7 +290,7 @@ class IterableDriver:
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        together = merged(self._options, options)
+        together: PipeOptions = {**self._options, **options}
         return IterableDriver(self._source, (*self._stages, *stages), together)
 
     def leave(self) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_fields
 from streamlib.pipeline.endings import OpenItems
 from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.patterns import Replacer, Search
-from streamlib.pipeline.text_events import TextEvents
+from streamlib.pipeline.text_events import TextEdit, TextEvents
 from streamlib.pipeline.units import TextMachine, joins_character
 from streamlib_parsers.events import (
     Completed,
@@ -20,12 +20,9 @@ from streamlib_parsers.events import (
     FinishedChoice,
     OutputItemAdded,
     OutputItemDone,
-    OutputTextDelta,
     ResponseEvent,
     StopReason,
 )
-
-TEXT_ALONE: Final[frozenset[type]] = frozenset({OutputTextDelta})
 
 NEAR_LIMIT: Final = 64
 """Characters before a limit from where on graphemes count: hardly one is longer."""
@@ -34,9 +31,6 @@ NEAR_LIMIT: Final = 64
 class StopRule:
     """The rule of `stop_at`."""
 
-    changes = True
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
     reason: StopReason = "stop"
 
     def __init__(self, search: Search, longest: int) -> None:
@@ -98,9 +92,6 @@ class _UntilFound:
 class LimitRule:
     """The rule of `limit`: what is left, for all texts of a choice together."""
 
-    changes = True
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
     reason: StopReason = "length"
 
     def __init__(self, characters: int | None) -> None:
@@ -186,7 +177,7 @@ class EndingText(PlainMachine):
     def __init__(self, rule: StopRule | LimitRule) -> None:
         super().__init__()
         self._rule = rule
-        self._texts = TextEvents(rule)
+        self._texts = TextEvents(TextEdit(rule.machine, changes_copies=False))
         self._open: dict[int, OpenItems] = {}
         """What was let out, by choice."""
         self._choices: dict[int, int] = {}

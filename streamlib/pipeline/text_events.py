@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace as with_fields
 
@@ -61,29 +61,33 @@ TEXT_KINDS: Final[dict[str, tuple[type, ...]]] = {
 """Names of texts, as `of` takes them -> their deltas."""
 
 
+TEXT_ALONE: Final[frozenset[type]] = frozenset({OutputTextDelta})
+
 _PROBABILITIES: Final = frozenset({"logprobs", "logprobsresult", "top_logprobs"})
 """Keys, in small letters, of log probabilities: they repeat the text token by token."""
 
 
-class TextEdit(Protocol):
-    """What a text stage does with a text."""
+class TextEdit(NamedTuple):
+    """What a text stage does with a text.
 
-    kinds: frozenset[type]
-    """The deltas that it reads."""
-    changes: bool
-    """The text may change; otherwise it is only cut into other deltas."""
-    changes_copies: bool
-    """Strings that may repeat the text change as it does; otherwise it only ends early."""
+    Attributes:
+        machine: makes the machine of one text: of its deltas (`CustomToolCall` for the free text of
+            one), the choice that it is of, and a function that emits a notice of a code, once.
+        kinds: the deltas that it reads.
+        changes: the text may change; otherwise it is only cut into other deltas.
+        changes_copies: strings that may repeat the text change as it does; otherwise it only ends
+            early.
+    """
 
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        """The machine of one text.
+    machine: Callable[[type, int, Callable[[str], None]], TextMachine]
+    kinds: frozenset[type] = TEXT_ALONE
+    changes: bool = True
+    changes_copies: bool = True
 
-        Args:
-            kind: its deltas; `CustomToolCall` for the free text of one.
-            choice: the choice that it is of.
-            note: emits a notice of this code, once.
-        """
-        ...
+
+def cutting(units: Callable[[], TextMachine]) -> TextEdit:
+    """A text is cut into the units that machines of this kind make."""
+    return TextEdit(lambda *_: units(), changes=False, changes_copies=False)
 
 
 class TextEvents(PlainMachine):

@@ -158,8 +158,8 @@ class WordUnits(Units):
         """The words that have ended."""
         text = self._text + text
         if len(text) > self._longest:
-            self._text = text[:len(self._text)]
-            return super().feed(text[len(self._text):])
+            self._text = text[: len(self._text)]
+            return super().feed(text[len(self._text) :])
         words = _WORDS.findall(text)
         if len(words) < 2:
             self._text = text
