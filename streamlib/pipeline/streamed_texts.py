@@ -16,17 +16,6 @@ _OFFSETS: Final = (("start_index", "end_index"), ("startIndex", "endIndex"), ("s
 class StreamedText:
     """One text of an open item."""
 
-    __slots__ = (
-        "emitted",
-        "feed",
-        "key",
-        "kind",
-        "last",
-        "machine",
-        "position",
-        "received",
-    )
-
     def __init__(self, machine: TextMachine, event: Any) -> None:
         self.machine = machine
         self.feed = machine.feed
@@ -55,8 +44,6 @@ class StreamedText:
 
 class StreamedItem:
     """The texts of an open item."""
-
-    __slots__ = ("annotations", "choice", "current", "dropped", "is_free_text", "parts", "waiting")
 
     def __init__(self, item: ResponseItem | None = None) -> None:
         self.choice = item.choice if item is not None else 0

@@ -163,11 +163,31 @@ class SyncPipeline(Generic[Event_co]):
 
     def batches(self) -> Iterator[list[Event_co]]:
         """The same events in lists: what the stages made of one read of the source."""
-        return iter(_PipedBatches(self))
+        for event in self:
+            batch = [event]
+            more: Event_co | None = self._delivery._take()
+            while more is not None:
+                batch.append(more)
+                more = self._delivery._take()
+            yield batch
 
     def text(self) -> Iterator[str]:
         """The text that comes out, of the first choice: see `Pipeline.text`."""
-        return iter(_PipedTexts(self))
+        iter(self)  # raises if it was read to its end
+        delivery = self._delivery
+        output = OutputText(delivery.item, lambda: self.response)
+        while True:
+            event = delivery._take_whole()
+            if event is None:
+                try:
+                    self._fill()
+                except StopIteration:
+                    return
+            elif delivery._is_silent_end(event):
+                delivery._loops.end()
+                return
+            elif text := output.of(event):
+                yield text
 
     def _fill(self) -> None:
         """Passes further events through the stages.
@@ -198,47 +218,6 @@ class SyncPipeline(Generic[Event_co]):
         if error is not None:
             raise error
         raise StopIteration
-
-
-class _PipedBatches(Generic[Event_co]):
-    def __init__(self, pipeline: SyncPipeline[Event_co]) -> None:
-        self._pipeline = pipeline
-
-    def __iter__(self) -> Iterator[list[Event_co]]:
-        iter(self._pipeline)  # raises if it was read to its end
-        return self
-
-    def __next__(self) -> list[Event_co]:
-        batch = [next(self._pipeline)]
-        event: Event_co | None = self._pipeline._delivery._take()
-        while event is not None:
-            batch.append(event)
-            event = self._pipeline._delivery._take()
-        return batch
-
-
-class _PipedTexts:
-    def __init__(self, pipeline: SyncPipeline[Any]) -> None:
-        self._pipeline = pipeline
-        self._delivery = pipeline._delivery
-        self._text = OutputText(self._delivery.item, lambda: pipeline.response)
-
-    def __iter__(self) -> Iterator[str]:
-        iter(self._pipeline)  # raises if it was read to its end
-        return self
-
-    def __next__(self) -> str:
-        while True:
-            event = self._delivery._take_whole()
-            if event is None:
-                self._pipeline._fill()
-                continue
-            if self._delivery._is_silent_end(event):
-                self._delivery._loops.end()
-                raise StopIteration
-            text = self._text.of(event)
-            if text:
-                return text
 
 
 class IterableDriver:
