@@ -34,7 +34,7 @@ class Call:
         self.argument = argument
         self.result: Any = None
         self.has_ended = False
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         """What the function raised: raised again after the events before it."""
         self._function = function
         self._check = check
@@ -55,6 +55,10 @@ class Call:
             # a failure, or it would wait for this call forever.
             self.error = RuntimeError("a function of a stage was cancelled")
             self.error.__cause__ = cancelled
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # else a group of tasks would wrap it
+            self.error = error
         self.has_ended = True
 
 

@@ -8,7 +8,14 @@ from typing import Any, Final, TypeVar, overload
 
 from streamlib.pipeline.calls import Call, SlotMachine
 from streamlib.pipeline.endings import STOPPED_BY_CALLER, TERMINAL, OpenItems
-from streamlib.pipeline.machine import Clock, Each, PlainMachine, Select, check_event
+from streamlib.pipeline.machine import (
+    Clock,
+    Each,
+    PlainMachine,
+    Select,
+    check_event,
+    refuse_coroutine,
+)
 from streamlib.pipeline.stages import Keep, Narrow
 from streamlib_parsers.events import (
     DELTA_KEYS,
@@ -171,7 +178,9 @@ def tap(function: Callable[[ResponseEvent], object]) -> Keep:
     _check_function("tap", function)
 
     def show(event: ResponseEvent) -> ResponseEvent:
-        function(event)
+        result = function(event)
+        if result is not None:
+            refuse_coroutine(result)
         return event
 
     return Keep(lambda _: Each([show]), "tap()")
@@ -226,7 +235,9 @@ class _Until(PlainMachine):
         if self.done:
             return []
         self._items.feed(event)
-        if not self._condition(event):
+        found = self._condition(event)
+        refuse_coroutine(found)
+        if not found:
             return [event]
         self.done = True
         self.ending = self._items.end(Failed(STOPPED_BY_CALLER))

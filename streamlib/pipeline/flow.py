@@ -396,15 +396,8 @@ class Row:
     def due(self) -> float | None:
         """Seconds until a machine's time has come; None where none waits for one."""
         soonest: float | None = None
-        for position, machine in enumerate(self.machines):
-            if position == self._without_time:
-                continue
-            try:
-                due = machine.due()
-            except Exception as error:  # noqa: BLE001  # raised after the events before it
-                self._without_time = position
-                self._fail(position, error)
-                return 0.0
+        for position in range(len(self.machines)):
+            due = self._due(position)
             if due is not None and (soonest is None or due < soonest):
                 soonest = due
         return soonest
@@ -412,10 +405,8 @@ class Row:
     def expire(self) -> list[ResponseEvent]:
         """What the first machine whose time has come lets out, through those behind it."""
         for position, machine in enumerate(self.machines):
-            if position == self._without_time:
-                continue
-            due = machine.due()
-            if due is None or due > 0:
+            due = self._due(position)
+            if due is None or due > 0 or position == self._without_time:
                 continue
             events = self._step(position, machine.expire)
             events = self._feed_from(position + 1, events)
@@ -451,6 +442,17 @@ class Row:
         for machine in self.machines:
             calls += machine.calls()
         return calls
+
+    def _due(self, position: int) -> float | None:
+        """When one machine is due; at once where it has failed to tell."""
+        if position == self._without_time:
+            return None
+        try:
+            return self.machines[position].due()
+        except Exception as error:  # noqa: BLE001  # raised after the events before it
+            self._without_time = position
+            self._fail(position, error)
+            return 0.0
 
     def _go_on_closing(self) -> list[ResponseEvent]:
         let_out: list[ResponseEvent] = []

@@ -9,6 +9,8 @@ A `Stage` makes one for each use.
 
 from __future__ import annotations
 
+import inspect
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, get_args
@@ -162,8 +164,11 @@ class Select(Each):
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event, or nothing."""
         for function in self.functions:
-            if not function(event):
+            kept = function(event)
+            if not kept:
                 return []
+            if kept is not True:
+                refuse_coroutine(kept)
         return [event]
 
 
@@ -183,8 +188,11 @@ class Foreign(PlainMachine):
         return self._checked("feed", self._machine.feed(event))
 
     def due(self) -> float | None:
-        """The machine's time."""
-        return self._machine.due()
+        """The machine's time, checked."""
+        due: Any = self._machine.due()
+        if due is not None and (not isinstance(due, (int, float)) or math.isnan(due)):
+            raise TypeError(f"{self._name}.due returned {due!r:.100}, no number of seconds")
+        return due
 
     def expire(self) -> list[ResponseEvent]:
         """The machine's events, checked."""
@@ -213,6 +221,13 @@ class Foreign(PlainMachine):
             self.ending = self._items.end(Failed(STOPPED_BY_CALLER))
             let_out += self.ending
         return let_out
+
+
+def refuse_coroutine(result: object) -> None:
+    """Raises TypeError for what an async function returned: nobody awaits it, and it is true."""
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("a function of a stage is async: map_async awaits one")
 
 
 def check_event(event: object, verb: str) -> None:

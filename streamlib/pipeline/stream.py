@@ -103,11 +103,11 @@ class Pipeline(Delivery, Generic[Event_co]):
     async def __aenter__(self) -> Self:
         if self._flow is not None:
             raise RuntimeError("a pipeline is used once: `pipe` makes another one")
-        flow = self._begin(self._options.get("clock") or anyio.current_time)
-        if getattr(self._source, "is_new", False):
-            self._source = await self._source.__aenter__()
-            self._has_entered_source = True
         try:
+            flow = self._begin(self._options.get("clock") or anyio.current_time)
+            if getattr(self._source, "is_new", False):
+                self._source = await self._source.__aenter__()
+                self._has_entered_source = True
             if _needs_task(flow):
                 self._reader = TeeReader(self._source, 1)
                 [self._branch] = await self._reader.__aenter__()

@@ -263,8 +263,7 @@ class IterableDriver:
             return
         delivery._feed(flow, event)
         due = flow.due()
-        while not flow.ready and due is not None and due <= 0:
-            flow.expire()
+        while not flow.ready and due is not None and due <= 0 and flow.expire():
             due = flow.due()
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:

@@ -31,8 +31,8 @@ from streamlib.pipeline.patterns import (
 from streamlib.pipeline.stages import Keep
 from streamlib.pipeline.text_endings import EndingInTime, EndingText, LimitRule, StopRule
 from streamlib.pipeline.text_events import TEXT_KINDS, TextEdit, TextEvents, cutting
-from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync, text_of
-from streamlib.pipeline.units import LONGEST_UNIT, TextMachine, UnitName, unit_machine
+from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
+from streamlib.pipeline.units import LONGEST_UNIT, TextMachine, UnitName, text_of, unit_machine
 from streamlib_parsers.events import FunctionCallArgumentsDelta
 
 # --- replace ---
@@ -241,10 +241,10 @@ class _MappedUnits:
         return self._units.buffered
 
     def feed(self, text: str) -> list[str]:
-        return [text_of(self._function(unit)) for unit in self._units.feed(text)]
+        return [text_of(self._function(unit), "map_text") for unit in self._units.feed(text)]
 
     def close(self) -> list[str]:
-        return [text_of(self._function(unit)) for unit in self._units.close()]
+        return [text_of(self._function(unit), "map_text") for unit in self._units.close()]
 
 
 # --- stages that end the stream ---

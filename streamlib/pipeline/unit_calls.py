@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_fields
 from streamlib.pipeline.calls import Call, SlotMachine
 from streamlib.pipeline.endings import TERMINAL, OpenItems
 from streamlib.pipeline.text_events import TextEdit, TextEvents, cutting
-from streamlib.pipeline.units import TextMachine
+from streamlib.pipeline.units import TextMachine, text_of
 from streamlib_parsers.events import (
     TEXT_DELTAS,
     Completed,
@@ -94,19 +94,12 @@ class MapUnitsAsync(UnitCalls):
 
     def checked(self, result: Any) -> str:
         """The text that the function returned."""
-        return text_of(result)
+        return text_of(result, "map_text")
 
     def finished(self, event: ResponseEvent, calls: list[Call]) -> list[ResponseEvent]:
         """The event with the function's texts."""
         self.answers = {call.argument: call.result for call in calls}
         return self._texts.feed(event)
-
-
-def text_of(result: object) -> str:
-    """What the function of `map_text` has returned; TypeError where it is no text."""
-    if not isinstance(result, str):
-        raise TypeError(f"the function of map_text returned a {type(result).__name__}, not text")
-    return result
 
 
 class _Answered:
@@ -186,6 +179,12 @@ class Guard(UnitCalls):
             units = [*self._units.close(), event]
         # Only to be checked: the events themselves are shown, or wait in `_behind`.
         return shown + self.take(units)
+
+    def checked(self, result: Any) -> bool:
+        """The verdict. What is none, such as a text or an async generator, would be true."""
+        if not isinstance(result, bool):
+            raise TypeError(f"the check of guard returned a {type(result).__name__}, no bool")
+        return result
 
     def arguments_later(self, event: ResponseEvent) -> list[str]:
         """Units of a message of which there were no deltas, or others."""

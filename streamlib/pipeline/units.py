@@ -94,6 +94,13 @@ class TextMachine(Protocol):
         ...
 
 
+def text_of(result: object, stage: str) -> str:
+    """What a user's function has returned; TypeError where it is no text."""
+    if not isinstance(result, str):
+        raise TypeError(f"the function of {stage} returned a {type(result).__name__}, not text")
+    return result
+
+
 class Units:
     """Cuts where `_end` says; what is longer than `longest` characters is cut at a space."""
 
