@@ -67,6 +67,14 @@ _PROBABILITIES: Final = frozenset({"logprobs", "logprobsresult", "top_logprobs"}
 """Keys, in small letters, of log probabilities: they repeat the text token by token."""
 
 
+_COPIES: Final[dict[type, str]] = {
+    ResponseMetadata: "values",
+    Passthrough: "data",
+    Notice: "detail",
+}
+"""Events of the response -> their field that may repeat the text."""
+
+
 class TextEdit(NamedTuple):
     """What a text stage does with a text.
 
@@ -107,12 +115,8 @@ class TextEvents(PlainMachine):
         if rule.changes:
             self._handlers[AnnotationAdded] = self._annotate
         if rule.changes_copies:
-            self._handlers |= {
-                ResponseMetadata: self._change_metadata,
-                Passthrough: self._change_passthrough,
-                Notice: self._change_notice,
-                Failed: self._change_failure,
-            }
+            self._handlers |= dict.fromkeys(_COPIES, self._change_copy)
+            self._handlers[Failed] = self._change_failure
         for kind in rule.kinds:
             self._handlers[kind] = self._grow
 
@@ -341,16 +345,9 @@ class TextEvents(PlainMachine):
 
     # --- copies ---
 
-    def _change_metadata(self, event: ResponseMetadata) -> list[ResponseEvent]:
-        return [with_fields(event, values=self._copy(event.values))]
-
-    def _change_passthrough(self, event: Passthrough) -> list[ResponseEvent]:
-        return [with_fields(event, data=self._copy(event.data))]
-
-    def _change_notice(self, event: Notice) -> list[ResponseEvent]:
-        if not event.detail:
-            return [event]
-        return [with_fields(event, detail=self._copy(event.detail))]
+    def _change_copy(self, event: Any) -> list[ResponseEvent]:
+        field = _COPIES[type(event)]
+        return [with_fields(event, **{field: self._copy(getattr(event, field))})]
 
     def _change_failure(self, event: Failed) -> list[ResponseEvent]:
         error = event.error
