@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import Any, Final, TypeVar, overload
 
 from streamlib.pipeline.calls import Call, SlotMachine
@@ -179,7 +180,7 @@ def tap(function: Callable[[ResponseEvent], object]) -> Keep:
 
     def show(event: ResponseEvent) -> ResponseEvent:
         result = function(event)
-        if result is not None:
+        if type(result) is CoroutineType:
             refuse_coroutine(result)
         return event
 
@@ -236,7 +237,8 @@ class _Until(PlainMachine):
             return []
         self._items.feed(event)
         found = self._condition(event)
-        refuse_coroutine(found)
+        if type(found) is CoroutineType:
+            refuse_coroutine(found)
         if not found:
             return [event]
         self.done = True

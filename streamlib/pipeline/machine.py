@@ -9,11 +9,11 @@ A `Stage` makes one for each use.
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, get_args
+from types import CoroutineType
+from typing import Any, Final, Literal, Never, Protocol, TypeAlias, TypedDict, get_args
 
 from streamlib.pipeline.endings import STOPPED_BY_CALLER, OpenItems
 from streamlib_parsers.events import Failed, ResponseEvent
@@ -167,7 +167,7 @@ class Select(Each):
             kept = function(event)
             if not kept:
                 return []
-            if kept is not True:
+            if type(kept) is CoroutineType:
                 refuse_coroutine(kept)
         return [event]
 
@@ -223,11 +223,10 @@ class Foreign(PlainMachine):
         return let_out
 
 
-def refuse_coroutine(result: object) -> None:
+def refuse_coroutine(result: CoroutineType[Any, Any, Any]) -> Never:
     """Raises TypeError for what an async function returned: nobody awaits it, and it is true."""
-    if inspect.iscoroutine(result):
-        result.close()
-        raise TypeError("a function of a stage is async: map_async awaits one")
+    result.close()
+    raise TypeError("a function of a stage is async: map_async awaits one")
 
 
 def check_event(event: object, verb: str) -> None:

@@ -184,12 +184,14 @@ class TextEvents(PlainMachine):
             part.received.append(text)
             part.emitted += fragments
         events: list[ResponseEvent] = []
-        for fragment in fragments:
-            if fragment == text and not part.buffered:
-                events.append(event)  # unchanged, so its log probabilities are right
-            else:
-                events.append(_delta(event, fragment))
-        if not (text or fragments or part.buffered):
+        if fragments:
+            bare = _without_logprobs(event)
+            for fragment in fragments:
+                if fragment == text and not part.buffered:
+                    events.append(event)  # unchanged, so its log probabilities are right
+                else:
+                    events.append(with_fields(bare, delta=fragment))
+        elif not (text or part.buffered):
             events.append(event)
         if item.waiting and not part.buffered:
             events += self._release(item)
@@ -242,7 +244,8 @@ class TextEvents(PlainMachine):
         fragments = part.machine.close()
         if self._changes:
             part.emitted += fragments
-        return [_delta(part.last, fragment) for fragment in fragments]
+        bare = _without_logprobs(part.last)
+        return [with_fields(bare, delta=fragment) for fragment in fragments]
 
     def _machine(self, kind: type, item: StreamedItem, index: int) -> TextMachine:
         codes: set[str] = set()
@@ -473,9 +476,8 @@ def _by_position(entry: tuple[tuple[type, int], StreamedText]) -> int:
     return entry[0][1]
 
 
-def _delta(event: Any, text: str) -> ResponseEvent:
-    """A delta of the same text with another fragment of it; without log probabilities."""
-    if getattr(event, "logprobs", None) is not None:
-        event = with_fields(event, logprobs=None)
-    delta: ResponseEvent = with_fields(event, delta=text)
-    return delta
+def _without_logprobs(event: Any) -> Any:
+    """The same delta without log probabilities: they are those of its own text."""
+    if getattr(event, "logprobs", None) is None:
+        return event
+    return with_fields(event, logprobs=None)
