@@ -62,7 +62,7 @@ class Call:
         self.has_ended = True
 
 
-class Slot:
+class CallSlot:
     """An event, and the calls that it waits for; None: not yet known which."""
 
     def __init__(self, event: ResponseEvent, calls: list[Call] | None) -> None:
@@ -80,7 +80,7 @@ class SlotMachine(PlainMachine):
 
     def __init__(self, function: Callable[[Any], Any], at_once: int) -> None:
         super().__init__()
-        self.slots: deque[Slot] = deque()
+        self.slots: deque[CallSlot] = deque()
         """Events that have not left."""
         self._function = function
         self._at_once = at_once
@@ -162,7 +162,7 @@ class SlotMachine(PlainMachine):
         for event in events:
             arguments = self.arguments(event)
             calls = None if arguments is None else self._called(arguments)
-            self.slots.append(Slot(event, calls))
+            self.slots.append(CallSlot(event, calls))
         return self.expire()
 
     def drop(self) -> None:
@@ -180,5 +180,5 @@ class SlotMachine(PlainMachine):
         return [call for call in self._running if not call.has_ended]
 
 
-def _is_ready(slot: Slot) -> bool:
+def _is_ready(slot: CallSlot) -> bool:
     return slot.calls is None or all(call.has_ended for call in slot.calls)

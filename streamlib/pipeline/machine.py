@@ -164,11 +164,11 @@ class Select(Each):
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event, or nothing."""
         for function in self.functions:
-            kept = function(event)
-            if not kept:
+            result = function(event)
+            if not result:
                 return []
-            if type(kept) is CoroutineType:
-                refuse_coroutine(kept)
+            if type(result) is CoroutineType:
+                refuse_coroutine(result)
         return [event]
 
 

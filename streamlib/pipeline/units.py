@@ -24,7 +24,7 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
-_WORDS: Final = re.compile(r"\s*+\S++\s*+")
+_ANY_WORD: Final = re.compile(r"\s*+\S++\s*+")
 _WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
 """White space before the first word belongs to it."""
 
@@ -163,16 +163,15 @@ class WordUnits(Units):
 
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
+        if len(self._text) + len(text) > self._longest:
+            return super().feed(text)
         text = self._text + text
-        if len(text) > self._longest:
-            self._text = text[: len(self._text)]
-            return super().feed(text[len(self._text) :])
-        words = _WORDS.findall(text)
-        if len(words) < 2:
+        units = _ANY_WORD.findall(text)
+        if len(units) < 2:
             self._text = text
             return []
-        self._text = words.pop()
-        return words
+        self._text = units.pop()
+        return units
 
     def _end(self, start: int, limit: int) -> int:
         # From its beginning: words are short, and no longer than a unit.

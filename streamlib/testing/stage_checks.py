@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import anyio
@@ -24,6 +24,7 @@ from streamlib.testing.invariants import InvariantViolation, check, log
 from streamlib.testing.stage_samples import (
     TEXTS,
     HandClock,
+    ListSource,
     Sample,
     call_of,
     calls_in,
@@ -501,29 +502,9 @@ class _Checks:
 # --- in an event loop ---
 
 
-class _ListSource:
-    """Events one by one; it knows whether it was closed."""
-
-    def __init__(self, events: Sequence[Any]) -> None:
-        self.is_closed = False
-        self._events: Iterator[Any] = iter(events)
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        await anyio.lowlevel.checkpoint()
-        for event in self._events:
-            return event
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        self.is_closed = True
-
-
 async def _read(stage: Any, events: Sequence[Any], count: int | None) -> tuple[list[Any], bool]:
     """What comes out, all of it or the first `count`, and whether the source is closed."""
-    source = _ListSource(events)
+    source = ListSource(events)
     read: list[Any] = []
     with anyio.move_on_after(LIMIT_SECONDS) as scope:
         async with pipe(source, stage) as piped:

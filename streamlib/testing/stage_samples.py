@@ -6,11 +6,12 @@ import gc
 import random
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import pairwise
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+import anyio.lowlevel
 from msgspec.structs import replace
 
 from streamlib.pipeline.endings import STOPPED
@@ -189,6 +190,27 @@ def _all_kinds(text: str, size: int, ending: str) -> list[ResponseEvent]:
         assembler.close(unfinished)
         assembler.complete("length" if ending == "length" else "tool_calls")
     return assembler.take()
+
+
+class ListSource:
+    """Events one by one; it knows whether it was closed."""
+
+    def __init__(self, events: Sequence[Any]) -> None:
+        self.is_closed = False
+        self._events: Iterator[Any] = iter(events)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        await anyio.lowlevel.checkpoint()
+        for event in self._events:
+            return event
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Notes that it was closed."""
+        self.is_closed = True
 
 
 # --- what is compared ---
