@@ -251,7 +251,7 @@ class EndingText(PlainMachine):
         if self._ended.issuperset(self._choices.values()):
             return events + self._end(choice, completed)
         # The other choices go on.
-        ends = self._items.close_items(choice, completed=completed)
+        ends = self._items._close_items(choice, completed=completed)
         return events + self._moved([*ends, Notice(STOPPED, self._rule.detail)])
 
     def _end(self, choice: int, completed: int | None = None) -> list[ResponseEvent]:

@@ -93,9 +93,14 @@ class TextEdit(NamedTuple):
     changes_copies: bool = True
 
 
-def cutting(units: Callable[[], TextMachine]) -> TextEdit:
-    """A text is cut into the units that machines of this kind make."""
-    return TextEdit(lambda *_: units(), changes=False, changes_copies=False)
+def text_edit(make: Callable[[], TextMachine], *, changes: bool = True) -> TextEdit:
+    """The same machines for every text; those of a stage that only cuts change none."""
+
+    def machine(kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        del kind, choice, note
+        return make()
+
+    return TextEdit(machine, changes=changes, changes_copies=changes)
 
 
 class TextEvents(PlainMachine):

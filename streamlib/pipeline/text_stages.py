@@ -30,7 +30,7 @@ from streamlib.pipeline.patterns import (
 )
 from streamlib.pipeline.stages import Keep
 from streamlib.pipeline.text_endings import EndingInTime, EndingText, LimitRule, StopRule
-from streamlib.pipeline.text_events import TEXT_KINDS, TextEdit, TextEvents, cutting
+from streamlib.pipeline.text_events import TEXT_KINDS, TextEdit, TextEvents, text_edit
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
 from streamlib.pipeline.units import LONGEST_UNIT, TextMachine, UnitName, text_of, unit_machine
 from streamlib_parsers.events import FunctionCallArgumentsDelta
@@ -138,7 +138,7 @@ def _units(by: UnitName, longest: int) -> Callable[[], TextMachine]:
 
 
 def _unit_stage(by: UnitName, name: str, longest: int) -> Keep:
-    edit = cutting(_units(by, longest))
+    edit = text_edit(_units(by, longest), changes=False)
     return Keep(lambda _: TextEvents(edit), name)
 
 
@@ -220,7 +220,7 @@ def map_text(
     units = _units(by, longest)
     if is_async(function):
         return Keep(lambda _: MapUnitsAsync(units, function), "map_text()", is_async=True)
-    edit = TextEdit(lambda *_: _MappedUnits(units(), function))
+    edit = text_edit(lambda: _MappedUnits(units(), function))
     return Keep(lambda _: TextEvents(edit), "map_text()")
 
 

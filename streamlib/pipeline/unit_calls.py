@@ -10,7 +10,7 @@ from msgspec.structs import replace as with_fields
 
 from streamlib.pipeline.calls import Call, SlotMachine
 from streamlib.pipeline.endings import TERMINAL, OpenItems
-from streamlib.pipeline.text_events import TextEdit, TextEvents, cutting
+from streamlib.pipeline.text_events import TextEvents, text_edit
 from streamlib.pipeline.units import TextMachine, text_of
 from streamlib_parsers.events import (
     TEXT_DELTAS,
@@ -35,7 +35,7 @@ class UnitCalls(SlotMachine):
     ) -> None:
         super().__init__(function, at_once)
         self._make_units = units
-        self._units = TextEvents(cutting(units))
+        self._units = TextEvents(text_edit(units, changes=False))
 
     @property
     def buffered(self) -> int:
@@ -81,7 +81,7 @@ class MapUnitsAsync(UnitCalls):
         """A unit -> what is shown for it: of the calls of one event."""
         self.requested: list[str] | None = None
         """Where a list, units are collected and stay as they are."""
-        self._texts = TextEvents(TextEdit(lambda *_: _Answered(self)))
+        self._texts = TextEvents(text_edit(lambda: _Answered(self)))
 
     def arguments_later(self, event: ResponseEvent) -> list[str]:
         """Units of the strings that repeat the text, and of a text without deltas."""

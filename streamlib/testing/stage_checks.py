@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import anyio
-import anyio.lowlevel
 
 from streamlib.pipeline import chain, pipe, through
 from streamlib.testing.invariants import InvariantViolation, check, log

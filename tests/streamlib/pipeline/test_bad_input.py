@@ -82,9 +82,22 @@ class Machine:
         return []
 
 
-def own(**methods: Any) -> Any:
-    """A stage of a machine with other methods."""
+def returning(value: Any) -> Callable[..., Any]:
+    def method(*_: object) -> Any:
+        return value
+
+    return method
+
+
+def own(**results: Any) -> Any:
+    """A stage of a machine whose methods return these."""
+    methods = {name: returning(result) for name, result in results.items()}
     return from_machine(type("Own", (Machine,), methods))
+
+
+class GoesOn(Machine):
+    def feed(self, event: ResponseEvent) -> Any:
+        return [event, Notice("late")] if isinstance(event, Completed) else [event]
 
 
 def raises_at_once(_: object) -> Any:
@@ -106,21 +119,17 @@ PLAIN: dict[str, tuple[Callable[[], Any], type[BaseException]]] = {
     "filter_events, async": (lambda: filter_events(lambda event: is_fine_later("")), TypeError),
     "until, async": (lambda: until(lambda event: is_fine_later("")), TypeError),
     "tap, async": (lambda: tap(lambda event: is_fine_later("")), TypeError),
-    "map_events": (lambda: map_events(lambda event: True), TypeError),
+    "map_events": (lambda: map_events(returning("x")), TypeError),
     "map_text": (lambda: map_text(lambda unit: None), TypeError),  # type: ignore[arg-type]
     "replace": (lambda: replace("One", lambda match: None), TypeError),  # type: ignore[arg-type, return-value]
-    "feed, nothing": (lambda: own(feed=lambda self, event: None), TypeError),
-    "feed, a text": (lambda: own(feed=lambda self, event: ["x"]), TypeError),
-    "due, no number": (lambda: own(due=lambda self: math.nan), TypeError),
-    "due, a text": (lambda: own(due=lambda self: "1"), TypeError),
+    "feed, nothing": (lambda: own(feed=None), TypeError),
+    "feed, a text": (lambda: own(feed=["x"]), TypeError),
+    "due, no number": (lambda: own(due=math.nan), TypeError),
+    "due, a text": (lambda: own(due="1"), TypeError),
     "no machine": (lambda: from_machine(lambda clock: None), TypeError),  # type: ignore[arg-type, return-value]
     "no machine at all": (lambda: from_machine(raises_at_once), ZeroDivisionError),
-    "ends, and goes on": (lambda: own(feed=and_goes_on), RuntimeError),
+    "ends, and goes on": (lambda: from_machine(GoesOn), RuntimeError),
 }
-
-
-def and_goes_on(_: object, event: ResponseEvent) -> list[ResponseEvent]:
-    return [event, Notice("late")] if isinstance(event, Completed) else [event]
 
 
 def text_of(events: list[Any]) -> str:
@@ -184,7 +193,7 @@ async def test_machine_given_twice_closes_its_source() -> None:
 
 
 def test_machine_that_is_always_due_does_not_hang() -> None:
-    silent = own(feed=lambda self, event: [], due=lambda self: 0.0)
+    silent = own(feed=[], due=0.0)
     with pipe(iter(EVENTS), silent) as events:
         assert list(events) == []
 
