@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, Final, Literal, Never, Protocol, TypeAlias, TypedDict, get_args
 
@@ -136,26 +136,21 @@ class Each(PlainMachine):
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """What the functions make of the event, one after the other."""
-        position = 0
-        for function in self.functions:
-            position += 1
+        functions = iter(self.functions)
+        for function in functions:
             result = function(event)
             if result is event:
                 continue
             if result is None:
                 return []
             if isinstance(result, list):
-                return self._feed_several(position, result)
+                rest = Each(tuple(functions))
+                let_out: list[ResponseEvent] = []
+                for each in result:
+                    let_out += rest.feed(each)
+                return let_out
             event = result
         return [event]
-
-    def _feed_several(self, start: int, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-        """Events through the functions from `start` on."""
-        rest = Each(self.functions[start:])
-        let_out: list[ResponseEvent] = []
-        for event in events:
-            let_out += rest.feed(event)
-        return let_out
 
 
 class Select(Each):
