@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
+import anyio
 import msgspec
 
+from streamlib.durable import open_log
 from streamlib.recording import dump_events
 from streamlib.wires.encoders import UI_PROTOCOLS, encode_all, encode_body
 from streamlib_parsers import parser
@@ -39,9 +41,11 @@ def quick_places(events: Sequence[ResponseEvent], secret: str) -> list[str]:
     return found
 
 
-def encoder_places(events: Sequence[ResponseEvent], secret: str) -> list[str]:
-    """The encoders that write the secret, in one piece or in several, in their stream or body."""
+def written_places(events: Sequence[ResponseEvent], secret: str) -> list[str]:
+    """What writes the secret, in one piece or in several: a log, encoders' streams and bodies."""
     found: list[str] = []
+    if secret.encode() in anyio.run(_logged, events):
+        found.append("log")
     response = accumulate(events)
     for name in ENCODERS:
         stream = encode_all(name, events, model="m")
@@ -50,6 +54,20 @@ def encoder_places(events: Sequence[ResponseEvent], secret: str) -> list[str]:
         if secret.encode() in encode_body(name, response, model="m"):
             found.append(f"{name} body")
     return found
+
+
+async def _logged(events: Sequence[ResponseEvent]) -> bytes:
+    """What is read from a log that the events were written to."""
+
+    async def source() -> AsyncIterator[ResponseEvent]:
+        for event in events:
+            yield event
+
+    async with open_log("memory:") as log:
+        await log.create("leaks")
+        await log.write("leaks", source())
+        entries = [entry.event async for entry in log.read("leaks")]
+    return msgspec.json.encode(entries)
 
 
 def _joined(name: str, stream: bytes) -> str:

@@ -40,6 +40,10 @@ WORDS: Final = ("see", "the", "note", "sk-", "555", "or", "eyJ", "is", "a@", "12
 """Words of a text; some are beginnings of secrets."""
 
 
+FINE: Final = 0.1
+"""How many texts are split everywhere, into pieces of a few characters."""
+
+
 def _of(letters: str, count: int) -> Callable[[Random], str]:
     return lambda random: "".join(random.choices(letters, k=count))
 
@@ -75,18 +79,37 @@ def text_with(secret: str, random: Random) -> str:
     return " ".join(words)
 
 
-def pieces(text: str, random: Random) -> Iterator[str]:
-    """The text, split at random."""
-    longest = random.choice((1, 2, 4, 12, 60))
+def pieces(text: str, secret: str, random: Random) -> Iterator[str]:
+    """The text, split at random: mostly at a few places, of which most are in the secret.
+
+    Cuts elsewhere hardly matter, and each costs an event.
+    """
+    cuts: set[int] = set()
+    if random.random() < FINE:
+        longest = random.choice((1, 2, 4))
+        position = 0
+        while position < len(text):
+            position += random.randint(1, longest)
+            cuts.add(position)
+    else:
+        start = text.find(secret)
+        for _ in range(random.randint(1, 4)):
+            cuts.add(random.randint(start, start + len(secret)))
+        cuts.add(random.randint(1, len(text)))
     position = 0
-    while position < len(text):
-        end = position + random.randint(1, longest)
-        yield text[position:end]
-        position = end
+    for cut in sorted(cuts - {0}):
+        yield text[position:cut]
+        position = cut
+    if position < len(text):
+        yield text[position:]
 
 
-def response(text: str, random: Random) -> list[ResponseEvent]:
+def response(text: str, secret: str, random: Random) -> list[ResponseEvent]:
     """A response whose reasoning, texts and call all are the text, and whatever repeats it."""
+
+    def split(whole: str) -> Iterator[str]:
+        return pieces(whole, secret, random)
+
     arguments = json.dumps({"note": text, "more": [text, {"deep": text}]})
     citation = {"type": "citation", "quote": text}
     copies = {"segment": {"text": text, "startIndex": 0}}
@@ -96,15 +119,15 @@ def response(text: str, random: Random) -> list[ResponseEvent]:
     events: list[ResponseEvent] = [
         Created(response_id="resp_1", model="m"),
         OutputItemAdded(0, Reasoning()),
-        *[ReasoningContentDelta(0, 0, piece) for piece in pieces(text, random)],
+        *[ReasoningContentDelta(0, 0, piece) for piece in split(text)],
         OutputItemDone(0, Reasoning(content=text, signature="signed")),
         OutputItemAdded(1, Message("assistant", status="incomplete")),
-        *[OutputTextDelta(1, 0, piece, [{"token": piece}]) for piece in pieces(text, random)],
+        *[OutputTextDelta(1, 0, piece, [{"token": piece}]) for piece in split(text)],
         AnnotationAdded(1, 0, citation),
-        *[RefusalDelta(1, 1, piece) for piece in pieces(text, random)],
+        *[RefusalDelta(1, 1, piece) for piece in split(text)],
         OutputItemDone(1, message),
         OutputItemAdded(2, FunctionCall("call_1", "f", status="incomplete")),
-        *[FunctionCallArgumentsDelta(2, piece) for piece in pieces(arguments, random)],
+        *[FunctionCallArgumentsDelta(2, piece) for piece in split(arguments)],
         OutputItemDone(2, FunctionCall("call_1", "f", arguments)),
         ResponseMetadata(copies),
         Passthrough("other", copies),

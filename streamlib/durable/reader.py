@@ -17,7 +17,8 @@ from streamlib.durable.reaper import end_abandoned
 from streamlib.durable.records import START, Entry, LogCursor, Record, is_terminal, unreadable
 from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
-from streamlib.pipeline.opening import PipeOptions, pipe
+from streamlib.pipeline.machine import PipeOptions
+from streamlib.pipeline.opening import pipe
 from streamlib.pipeline.reading import Batches
 from streamlib_parsers.events import RunEvent
 

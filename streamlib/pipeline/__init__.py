@@ -42,9 +42,9 @@ if TYPE_CHECKING:
         SyncItemStream,
         SyncItemStreams,
     )
-    from streamlib.pipeline.machine import Clock, Machine
+    from streamlib.pipeline.machine import Clock, Machine, PipeOptions
     from streamlib.pipeline.measure import Measure, MeasuredUse
-    from streamlib.pipeline.opening import PipeOptions, pipe
+    from streamlib.pipeline.opening import pipe
     from streamlib.pipeline.pacing import coalesce, smooth, timeout
     from streamlib.pipeline.sharing import Merge, ReaderStream, Share, Tee, merge, share, tee
     from streamlib.pipeline.stages import Keep, Narrow, chain, from_machine, through
@@ -85,9 +85,9 @@ _MODULES = {
         "SyncItemStream",
         "SyncItemStreams",
     ),
-    "streamlib.pipeline.machine": ("Clock", "Machine"),
+    "streamlib.pipeline.machine": ("Clock", "Machine", "PipeOptions"),
     "streamlib.pipeline.measure": ("Measure", "MeasuredUse"),
-    "streamlib.pipeline.opening": ("PipeOptions", "pipe"),
+    "streamlib.pipeline.opening": ("pipe",),
     "streamlib.pipeline.pacing": ("coalesce", "smooth", "timeout"),
     "streamlib.pipeline.stages": ("Keep", "Narrow", "chain", "from_machine", "through"),
     "streamlib.pipeline.stream": ("Pipeline",),

@@ -1,13 +1,22 @@
-"""The calls that a stage makes beside the stream: each in a task of the pipeline's block."""
+"""The calls that a stage makes beside the stream: each in a task of the pipeline's block.
+
+    events ─▶ slots, in order: event, calls ─▶ let out, when its calls have ended
+
+A few calls run at once; what stands behind an event waits with it.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import anyio
+
+from streamlib.pipeline.machine import PlainMachine
+from streamlib_parsers.events import ResponseEvent
 
 
 class Call:
@@ -16,15 +25,19 @@ class Call:
     Args:
         function: sync or async.
         argument: what it is called with.
+        check: what is kept of what it returned; it raises where that is wrong.
     """
 
-    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], argument: Any, check: Callable[[Any], Any]
+    ) -> None:
         self.argument = argument
         self.result: Any = None
         self.has_ended = False
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         """What the function raised: raised again after the events before it."""
         self._function = function
+        self._check = check
 
     async def run(self) -> None:
         """Calls the function; what it raises is kept."""
@@ -32,7 +45,7 @@ class Call:
             result = self._function(self.argument)
             if inspect.isawaitable(result):
                 result = await result
-            self.result = result
+            self.result = self._check(result)
         except Exception as error:  # noqa: BLE001  # raised after the events before it
             self.error = error
         except anyio.get_cancelled_exc_class() as cancelled:
@@ -42,4 +55,130 @@ class Call:
             # a failure, or it would wait for this call forever.
             self.error = RuntimeError("a function of a stage was cancelled")
             self.error.__cause__ = cancelled
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # else a group of tasks would wrap it
+            self.error = error
         self.has_ended = True
+
+
+class CallSlot:
+    """An event, and the calls that it waits for; None: not yet known which."""
+
+    def __init__(self, event: ResponseEvent, calls: list[Call] | None) -> None:
+        self.event = event
+        self.calls = calls
+
+
+class SlotMachine(PlainMachine):
+    """Base of the machines of stages that await a function.
+
+    Args:
+        function: sync or async.
+        at_once: calls that may run at once.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], at_once: int) -> None:
+        super().__init__()
+        self.slots: deque[CallSlot] = deque()
+        """Events that have not left."""
+        self._function = function
+        self._at_once = at_once
+        self._to_start: deque[Call] = deque()
+        self._running: list[Call] = []
+        self._waiting_slots = 0
+        """Slots with calls."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether calls have not ended."""
+        return bool(self.slots)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many events wait as calls may run at once."""
+        return self._waiting_slots >= self._at_once
+
+    def due(self) -> float | None:
+        """0 when the first event need not wait any longer, or another call may begin."""
+        if self.slots and _is_ready(self.slots[0]):
+            return 0.0
+        if self._to_start and len(self._running_calls()) < self._at_once:
+            return 0.0
+        return None
+
+    def expire(self) -> list[ResponseEvent]:
+        """The events that need not wait any longer."""
+        events: list[ResponseEvent] = []
+        while self.slots and not self.done:
+            slot = self.slots[0]
+            if slot.calls is None:
+                slot.calls = self._called(self.arguments_later(slot.event))
+            if not _is_ready(slot):
+                break
+            errors = [call.error for call in slot.calls if call.error is not None]
+            if errors and events:
+                break  # raised at the next call, after the events before it
+            self.slots.popleft()
+            self._waiting_slots -= bool(slot.calls)
+            if errors:
+                self.drop()
+                raise errors[0]
+            events += self.finished(slot.event, slot.calls)
+        return events
+
+    def calls(self) -> list[Callable[[], Awaitable[None]]]:
+        """The calls to start now."""
+        running = self._running_calls()
+        while self._to_start and len(running) < self._at_once:
+            running.append(self._to_start.popleft())
+        started = [call.run for call in running if call not in self._running]
+        self._running = running
+        return list(started)
+
+    # --- for each of them ---
+
+    def arguments(self, event: ResponseEvent) -> list[Any] | None:
+        """What the function is called with for an event; None: `arguments_later` tells it."""
+        raise NotImplementedError
+
+    def arguments_later(self, event: ResponseEvent) -> list[Any]:
+        """The same where it depends on the events before it, which all have left."""
+        del event
+        return []
+
+    def checked(self, result: Any) -> Any:
+        """What the function returned, or a TypeError."""
+        return result
+
+    def finished(self, event: ResponseEvent, calls: list[Call]) -> list[ResponseEvent]:
+        """What is let out for an event whose calls have ended."""
+        raise NotImplementedError
+
+    # --- slots ---
+
+    def take(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+        """Puts events in slots; what need not wait."""
+        for event in events:
+            arguments = self.arguments(event)
+            calls = None if arguments is None else self._called(arguments)
+            self.slots.append(CallSlot(event, calls))
+        return self.expire()
+
+    def drop(self) -> None:
+        """Drops what has not left, and the calls that have not begun."""
+        self.slots.clear()
+        self._to_start.clear()
+
+    def _called(self, arguments: Iterable[Any]) -> list[Call]:
+        calls = [Call(self._function, argument, self.checked) for argument in arguments]
+        self._to_start += calls
+        self._waiting_slots += bool(calls)
+        return calls
+
+    def _running_calls(self) -> list[Call]:
+        return [call for call in self._running if not call.has_ended]
+
+
+def _is_ready(slot: CallSlot) -> bool:
+    return slot.calls is None or all(call.has_ended for call in slot.calls)

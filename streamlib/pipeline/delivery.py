@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.endings import TERMINAL
-from streamlib.pipeline.flow import CALL_OUTPUTS, ORDINARY, ErrorMode, Flow
-from streamlib.pipeline.machine import Clock, PlainMachine
+from streamlib.pipeline.flow import CALL_OUTPUTS, ORDINARY, Flow
+from streamlib.pipeline.machine import Clock, ErrorMode, PlainMachine, Stage
 from streamlib.pipeline.measure import Measure, MeasuredUse
 from streamlib.pipeline.reading import Loops
-from streamlib.pipeline.stages import Stage
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (

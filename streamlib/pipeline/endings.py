@@ -102,17 +102,26 @@ class OpenItems:
         if self.has_ended:
             return []
         self.has_ended = True
-        endings: list[ResponseEvent] = []
-        for index, accumulator in sorted(self._open.items()):
-            item = accumulator.item(index)
-            if index == completed and isinstance(item, (Message, Reasoning)):
-                item = replace(item, status="completed")
-            endings.append(OutputItemDone(index, item, agent=item.agent))
-        self._open.clear()
+        endings = self._close_items(completed=completed)
         if isinstance(terminal, Completed):
             endings.append(Notice(STOPPED, detail))
             terminal = self._named(terminal)
         endings.append(terminal)
+        return endings
+
+    def _close_items(
+        self, choice: int | None = None, *, completed: int | None = None
+    ) -> list[ResponseEvent]:
+        """The ends of the open items, of one choice or of all; see `end`."""
+        endings: list[ResponseEvent] = []
+        for index, accumulator in sorted(self._open.items()):
+            item = accumulator.item(index)
+            if choice is not None and item.choice != choice:
+                continue
+            if index == completed and isinstance(item, (Message, Reasoning)):
+                item = replace(item, status="completed")
+            endings.append(OutputItemDone(index, item, agent=item.agent))
+            del self._open[index]
         return endings
 
     def _named(self, terminal: Completed) -> Completed:

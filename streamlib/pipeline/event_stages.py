@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections import deque
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import Any, Final, TypeVar, overload
 
-from streamlib.pipeline.calls import Call
+from streamlib.pipeline.calls import Call, SlotMachine
 from streamlib.pipeline.endings import STOPPED_BY_CALLER, TERMINAL, OpenItems
-from streamlib.pipeline.machine import Clock, PlainMachine, check_event
-from streamlib.pipeline.stages import Keep, Narrow, each
+from streamlib.pipeline.machine import (
+    Clock,
+    Each,
+    PlainMachine,
+    Select,
+    check_event,
+    refuse_coroutine,
+)
+from streamlib.pipeline.stages import Keep, Narrow
 from streamlib_parsers.events import (
     DELTA_KEYS,
     AnnotationAdded,
@@ -51,25 +58,15 @@ def only(*kinds: type[Any]) -> Narrow[Any]:
     `event.delta` needs no check. A selection; 0.1 us an event; buffers nothing.
     """
     selected = _kinds("only", kinds)
-
-    def select(event: ResponseEvent) -> ResponseEvent | None:
-        if type(event) in selected:
-            return event
-        return None
-
-    return Narrow(each(select, selects=True), _shown("only", kinds), selecting=True)
+    machine = _selecting(lambda event: type(event) in selected)
+    return Narrow(machine, _shown("only", kinds), selecting=True)
 
 
 def without(*kinds: type[ResponseEvent]) -> Keep:
     """All events but those of these kinds: ``without(TokenCount)``. A selection, as `only`."""
     left_out = _kinds("without", kinds)
-
-    def select(event: ResponseEvent) -> ResponseEvent | None:
-        if type(event) in left_out:
-            return None
-        return event
-
-    return Keep(each(select, selects=True), _shown("without", kinds), selecting=True)
+    machine = _selecting(lambda event: type(event) not in left_out)
+    return Keep(machine, _shown("without", kinds), selecting=True)
 
 
 def filter_events(keep: Callable[[ResponseEvent], object]) -> Keep:
@@ -78,24 +75,17 @@ def filter_events(keep: Callable[[ResponseEvent], object]) -> Keep:
     A selection; the time of the function and 0.1 us an event; buffers nothing.
     """
     _check_function("filter_events", keep)
-
-    def select(event: ResponseEvent) -> ResponseEvent | None:
-        if keep(event):
-            return event
-        return None
-
-    return Keep(each(select, selects=True), "filter_events()", selecting=True)
+    return Keep(_selecting(keep), "filter_events()", selecting=True)
 
 
 def aggregate() -> Keep:
     """Complete items without deltas: for a log, or a store. A selection; buffers nothing."""
+    machine = _selecting(lambda event: type(event) not in SUPERSEDED)
+    return Keep(machine, "aggregate()", selecting=True)
 
-    def select(event: ResponseEvent) -> ResponseEvent | None:
-        if type(event) in SUPERSEDED:
-            return None
-        return event
 
-    return Keep(each(select, selects=True), "aggregate()", selecting=True)
+def _selecting(keep: Callable[[ResponseEvent], object]) -> Callable[[Clock], PlainMachine]:
+    return lambda _: Select([keep])
 
 
 def window(events: int | None = None, seconds: float | None = None) -> Narrow[list[ResponseEvent]]:
@@ -181,7 +171,7 @@ def map_events(
             return result
         return _checked(result, "the function of map_events returned")
 
-    return Narrow(each(apply), "map_events()")
+    return Narrow(lambda _: Each([apply]), "map_events()")
 
 
 def tap(function: Callable[[ResponseEvent], object]) -> Keep:
@@ -189,10 +179,12 @@ def tap(function: Callable[[ResponseEvent], object]) -> Keep:
     _check_function("tap", function)
 
     def show(event: ResponseEvent) -> ResponseEvent:
-        function(event)
+        result = function(event)
+        if type(result) is CoroutineType:
+            refuse_coroutine(result)
         return event
 
-    return Keep(each(show), "tap()")
+    return Keep(lambda _: Each([show]), "tap()")
 
 
 def map_async(
@@ -216,65 +208,22 @@ def map_async(
     return Keep(lambda _: _MapAsync(function, concurrency), "map_async()", is_async=True)
 
 
-class _MapAsync(PlainMachine):
-    def __init__(self, function: Callable[[ResponseEvent], Any], concurrency: int) -> None:
-        super().__init__()
-        self._function = function
-        self._concurrency = concurrency
-        self._calls: deque[Call] = deque()
-        """In the order of their events."""
-        self._to_start: deque[Call] = deque()
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._calls)
-
-    @property
-    def full(self) -> bool:
-        return len(self._calls) >= self._concurrency
-
+class _MapAsync(SlotMachine):
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        call = Call(self._function, event)
-        self._calls.append(call)
-        self._to_start.append(call)
-        return []
+        return self.take([event])
 
-    def calls(self) -> list[Callable[[], Awaitable[None]]]:
-        started: list[Callable[[], Awaitable[None]]] = []
-        running = len(self._calls) - len(self._to_start)
-        while self._to_start and running < self._concurrency:
-            started.append(self._to_start.popleft().run)
-            running += 1
-        return started
+    def arguments(self, event: ResponseEvent) -> list[ResponseEvent]:
+        return [event]
 
-    def due(self) -> float | None:
-        if self._calls and self._calls[0].has_ended:
-            return 0.0
-        return None
+    def checked(self, result: Any) -> list[ResponseEvent]:
+        if result is None:
+            return []
+        events = _checked(result, "the function of map_async returned")
+        return events if isinstance(events, list) else [events]
 
-    def expire(self) -> list[ResponseEvent]:
-        events: list[ResponseEvent] = []
-        while self._calls and self._calls[0].has_ended:
-            try:
-                results = _results(self._calls[0])
-            except Exception:
-                if events:
-                    break  # raised at the next call, after the events before it
-                self._calls.clear()
-                raise
-            self._calls.popleft()
-            events += results
-        return events
-
-
-def _results(call: Call) -> list[ResponseEvent]:
-    """The events that a call has returned."""
-    if call.error is not None:
-        raise call.error
-    if call.result is None:
-        return []
-    checked = _checked(call.result, "the function of map_async returned")
-    return checked if isinstance(checked, list) else [checked]
+    def finished(self, event: ResponseEvent, calls: list[Call]) -> list[ResponseEvent]:
+        del event
+        return list(calls[0].result)
 
 
 class _Until(PlainMachine):
@@ -287,7 +236,10 @@ class _Until(PlainMachine):
         if self.done:
             return []
         self._items.feed(event)
-        if not self._condition(event):
+        found = self._condition(event)
+        if type(found) is CoroutineType:
+            refuse_coroutine(found)
+        if not found:
             return [event]
         self.done = True
         self.ending = self._items.end(Failed(STOPPED_BY_CALLER))

@@ -9,24 +9,25 @@ and `close`, and takes the events out of `ready`.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
-from msgspec.structs import force_setattr
+from msgspec.structs import replace
 
 from streamlib.pipeline.endings import TERMINAL, OpenItems
-from streamlib.pipeline.machine import EVENT_KINDS, Clock, Each, PlainMachine, Row
+from streamlib.pipeline.machine import (
+    EVENT_KINDS,
+    Clock,
+    Each,
+    ErrorMode,
+    PlainMachine,
+    Select,
+    Stage,
+)
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Failed, Notice, ResponseEvent, RunEvent
 from streamlib_parsers.items import CallOutput
-
-if TYPE_CHECKING:
-    from streamlib.pipeline.stages import Stage
-
-ErrorMode: TypeAlias = Literal["raise", "event"]
-"""What an exception of a stage becomes: itself, or a `Failed` event."""
 
 CALL_OUTPUTS: Final = frozenset(get_args(CallOutput))
 STAGE_FAILED: Final = "stage_failed"
@@ -107,16 +108,7 @@ class Flow:
                 self._end_by_back(self._back)
             return
         front = self._front
-        events = front.feed(event)  # type: ignore[arg-type]
-        # Most often one event comes out, with its number: as `_let_out`, in half the time.
-        if len(events) == 1 and self._is_short and events[0].seq == self._seq:
-            [let_out] = events
-            if type(let_out) in ORDINARY and not self._has_ended:
-                self._seq += 1
-                self.ready.append(let_out)
-                events = []
-        if events:
-            self._let_out(events)
+        self._let_out(front.feed(event))  # type: ignore[arg-type]
         if front.done:
             self._settle()
 
@@ -252,22 +244,29 @@ class Flow:
 
     def _let_out(self, events: Iterable[ResponseEvent]) -> None:
         """Events of the machines before the first selecting one."""
+        back = self._back
         for event in events:
-            if self._back is not None and self._back.done:
-                return  # a stage behind the selection has ended the response
-            if self._has_ended:
+            if self._has_ended and (back is None or not back.done):
                 # A stage would make two responses of one.
                 kind = type(event).__name__
                 message = f"a stage has let out a {kind} after the terminal event"
                 self._fail(RuntimeError(message))
                 return
-            if self._back is None:
+            if self._is_short:
+                # As `_numbered`, in half the time.
+                seq = self._seq or 0
+                self._seq = seq + 1
+                self._has_ended = type(event) in TERMINAL
+                self.ready.append(event if event.seq == seq else replace(event, seq=seq))
+            elif back is None:
                 self.ready.append(self._numbered(event))
+            elif back.done:
+                return  # a stage behind the selection has ended the response
             else:
                 numbered = self._numbered(event)
-                self._let_out_selected(numbered, self._back.feed(numbered))
-                if self._back.done and not self.stopped:
-                    self._end_by_back(self._back)
+                self._let_out_selected(numbered, back.feed(numbered))
+                if back.done and not self.stopped:
+                    self._end_by_back(back)
 
     def _numbered(self, event: ResponseEvent, *, is_added: bool = False) -> ResponseEvent:
         """The event with the next number, noted as let out."""
@@ -283,10 +282,7 @@ class Flow:
             self._has_ended = True
         if event.seq == seq:
             return event
-        # Half the time of `msgspec.structs.replace`.
-        numbered = copy.copy(event)
-        force_setattr(numbered, "seq", seq)
-        return numbered
+        return replace(event, seq=seq)
 
     def _let_out_selected(self, source: RunEvent | None, events: list[Any]) -> None:
         if self._is_over and any(type(event) in TERMINAL for event in events):
@@ -355,3 +351,198 @@ class Flow:
             else:
                 self._let_out_selected(numbered, self._back.feed_ending(numbered))
         return bool(endings)
+
+
+class Row:
+    """Machines in a row. An exception of one ends the row: it is kept in `failure`.
+
+    Args:
+        machines: from left to right.
+        keeps_endings: False: what a machine adds to end the stream is in `ending` alone.
+    """
+
+    def __init__(self, machines: Sequence[PlainMachine], *, keeps_endings: bool = True) -> None:
+        self.ending: Sequence[ResponseEvent] = ()
+        """What the machine that has ended the stream has added."""
+        self.done = False
+        """A machine has ended the stream, or has failed."""
+        self.ended_by = -1
+        """The position of that machine."""
+        self.failure: Exception | None = None
+        """What the machine raised."""
+        self._without_time = -1
+        """The position of a machine whose `due` has raised: it is not asked again."""
+        self.machines = _fused(machines)
+        self._single = self.machines[0] if len(self.machines) == 1 else None
+        self._keeps_endings = keeps_endings
+        self._closing: int | None = None
+        """The position of the first machine that is not closed, once `close` was called."""
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """The event through every machine."""
+        single = self._single
+        if single is None:
+            return self._feed_from(0, [event])
+        # Most rows have one machine, all the more as functions are fused.
+        try:
+            events = single.feed(event)
+        except Exception as error:  # noqa: BLE001  # raised after the events before it
+            self._fail(0, error)
+            return []
+        if single.done and not self.done:
+            return self._end_by(0, events)
+        return events
+
+    def due(self) -> float | None:
+        """Seconds until a machine's time has come; None where none waits for one."""
+        soonest: float | None = None
+        for position in range(len(self.machines)):
+            due = self._due(position)
+            if due is not None and (soonest is None or due < soonest):
+                soonest = due
+        return soonest
+
+    def expire(self) -> list[ResponseEvent]:
+        """What the first machine whose time has come lets out, through those behind it."""
+        for position, machine in enumerate(self.machines):
+            due = self._due(position)
+            if due is None or due > 0 or position == self._without_time:
+                continue
+            events = self._step(position, machine.expire)
+            events = self._feed_from(position + 1, events)
+            if self._closing is not None:
+                events += self._go_on_closing()
+            if events or self.done:
+                return events
+        return []
+
+    def close(self) -> list[ResponseEvent]:
+        """What the machines hold, each through those behind it.
+
+        A machine that waits for its calls keeps those behind it open: `waiting` is true then, and
+        `expire` goes on. Behind a machine that has ended the stream only those are closed.
+        """
+        if self._closing is None:
+            self._closing = self.ended_by + 1
+        return self._go_on_closing()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a machine runs calls whose events are still to come."""
+        return any(machine.waiting for machine in self.machines)
+
+    @property
+    def full(self) -> bool:
+        """Whether a machine takes no further event for now."""
+        return any(machine.full for machine in self.machines)
+
+    def calls(self) -> list[Callable[[], Awaitable[None]]]:
+        """What is to be awaited beside the stream."""
+        calls: list[Callable[[], Awaitable[None]]] = []
+        for machine in self.machines:
+            calls += machine.calls()
+        return calls
+
+    def _due(self, position: int) -> float | None:
+        """When one machine is due; at once where it has failed to tell."""
+        if position == self._without_time:
+            return None
+        try:
+            return self.machines[position].due()
+        except Exception as error:  # noqa: BLE001  # raised after the events before it
+            self._without_time = position
+            self._fail(position, error)
+            return 0.0
+
+    def _go_on_closing(self) -> list[ResponseEvent]:
+        let_out: list[ResponseEvent] = []
+        while self._closing is not None and self._closing < len(self.machines):
+            position = self._closing
+            machine = self.machines[position]
+            if not machine.done:
+                events = self._step(position, machine.close)
+                let_out += self._feed_from(position + 1, events)
+            if machine.waiting:
+                break
+            self._closing = max(position, self.ended_by) + 1
+        return let_out
+
+    def _feed_from(self, start: int, events: list[ResponseEvent]) -> list[ResponseEvent]:
+        """Events through the machines from `start` on."""
+        for position in range(start, len(self.machines)):
+            machine = self.machines[position]
+            if len(events) == 1:
+                try:
+                    events = machine.feed(events[0])
+                except Exception as error:  # noqa: BLE001  # raised after the events before it
+                    self._fail(position, error)
+                    return []
+            elif events:
+                events = self._feed_several(position, machine, events)
+            if machine.done and position > self.ended_by:
+                events = self._end_by(position, events)
+            if not events:
+                return []
+        return events
+
+    def feed_ending(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """An event of the ending through what selects, and what stands behind the ended machine."""
+        events = [event]
+        for position, machine in enumerate(self.machines):
+            is_behind = position > self.ended_by
+            is_selecting = isinstance(machine, Select)
+            if is_selecting or (is_behind and not machine.done):
+                events = self._feed_several(position, machine, events)
+        return events
+
+    def _feed_several(
+        self, position: int, machine: PlainMachine, events: Iterable[ResponseEvent]
+    ) -> list[ResponseEvent]:
+        let_out: list[ResponseEvent] = []
+        try:
+            for event in events:
+                let_out += machine.feed(event)
+                if machine.done:
+                    break
+        except Exception as error:  # noqa: BLE001  # raised after the events before it
+            self._fail(position, error)
+        return let_out
+
+    def _step(
+        self, position: int, method: Callable[[], list[ResponseEvent]]
+    ) -> list[ResponseEvent]:
+        """Calls `expire` or `close` of the machine at a position."""
+        events: list[ResponseEvent] = []
+        try:
+            events = method()
+        except Exception as error:  # noqa: BLE001  # raised after the events before it
+            self._fail(position, error)
+        if self.machines[position].done and position > self.ended_by:
+            events = self._end_by(position, events)
+        return events
+
+    def _end_by(self, position: int, events: list[ResponseEvent]) -> list[ResponseEvent]:
+        """A machine has ended the stream; what is left of the events that it let out."""
+        self.done = True
+        self.ended_by = position
+        self.ending = self.machines[position].ending
+        if self._keeps_endings or not self.ending:
+            return events
+        return events[: -len(self.ending)]
+
+    def _fail(self, position: int, error: Exception) -> None:
+        self.failure = self.failure or error
+        self.done = True
+        self.ended_by = max(self.ended_by, position)
+
+
+def _fused(machines: Sequence[PlainMachine]) -> list[PlainMachine]:
+    """The machines, with neighbours that are mere functions as one: a call less for each."""
+    row: list[PlainMachine] = []
+    for machine in machines:
+        last = row[-1] if row else None
+        if isinstance(machine, Each) and isinstance(last, Each) and type(machine) is type(last):
+            row[-1] = type(machine)(last.functions + machine.functions)
+        else:
+            row.append(machine)
+    return row

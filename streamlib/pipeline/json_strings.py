@@ -86,13 +86,15 @@ class JsonStrings:
 
     def close(self) -> list[str]:
         """The text has ended, maybe inside a string, which then stays open."""
-        if self._machine is None:
-            return _joined([self._raw])
-        output = self._machine.close()
-        if self._is_json:
-            output = [_encoded(fragment) for fragment in output]
-        self._machine = None
-        return _joined([*output, self._raw])
+        output: list[str] = []
+        if self._machine is not None:
+            output = self._machine.close()
+            if self._is_json:
+                output = [_encoded(fragment) for fragment in output]
+            self._machine = None
+        output.append(self._raw)
+        self._raw = ""
+        return _joined(output)
 
     def _read_structure(self, text: str, position: int, output: list[str]) -> int:
         """Reads up to the beginning of a string; returns where it stopped."""

@@ -4,13 +4,16 @@
                               │ due: in how many seconds `expire` has to be called
                               └ close: the source has ended
 
-`Row` runs several in a row, as one.
+A `Stage` makes one for each use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeAlias, get_args
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from types import CoroutineType
+from typing import Any, Final, Literal, Never, Protocol, TypeAlias, TypedDict, get_args
 
 from streamlib.pipeline.endings import STOPPED_BY_CALLER, OpenItems
 from streamlib_parsers.events import Failed, ResponseEvent
@@ -18,8 +21,26 @@ from streamlib_parsers.events import Failed, ResponseEvent
 Clock: TypeAlias = Callable[[], float]
 """Seconds, on a clock that runs steadily."""
 
-EachFunction: TypeAlias = Callable[[ResponseEvent], "ResponseEvent | list[ResponseEvent] | None"]
-"""What becomes of one event: another one, several, or none."""
+ErrorMode: TypeAlias = Literal["raise", "event"]
+"""What an exception of a stage becomes: itself, or a `Failed` event."""
+
+
+class PipeOptions(TypedDict, total=False):
+    """Options of `pipe`.
+
+    Attributes:
+        errors: what an exception of a stage becomes: itself, after the events before it ("raise");
+            or the end of the response ("event"): `Failed`, kind ``internal``, code
+            ``stage_failed``.
+        clock: seconds, for stages that wait for a time; by default the event loop's.
+    """
+
+    errors: ErrorMode
+    clock: Clock | None
+
+
+EachFunction: TypeAlias = Callable[[ResponseEvent], Any]
+"""What becomes of one event (another one, a list, None), or whether it is selected."""
 
 EVENT_KINDS: Final = frozenset(get_args(ResponseEvent))
 
@@ -107,36 +128,43 @@ class Each(PlainMachine):
 
     Args:
         functions: from left to right.
-        selects: they only leave out events.
     """
 
-    def __init__(self, functions: Sequence[EachFunction], *, selects: bool = False) -> None:
+    def __init__(self, functions: Sequence[EachFunction]) -> None:
         super().__init__()
-        self.selects = selects
         self.functions = tuple(functions)
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """What the functions make of the event, one after the other."""
-        position = 0
-        for function in self.functions:
-            position += 1
+        functions = iter(self.functions)
+        for function in functions:
             result = function(event)
             if result is event:
                 continue
             if result is None:
                 return []
             if isinstance(result, list):
-                return self._feed_several(position, result)
+                rest = Each(tuple(functions))
+                let_out: list[ResponseEvent] = []
+                for each in result:
+                    let_out += rest.feed(each)
+                return let_out
             event = result
         return [event]
 
-    def _feed_several(self, start: int, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-        """Events through the functions from `start` on."""
-        rest = Each(self.functions[start:])
-        let_out: list[ResponseEvent] = []
-        for event in events:
-            let_out += rest.feed(event)
-        return let_out
+
+class Select(Each):
+    """The events for which every function is true."""
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """The event, or nothing."""
+        for function in self.functions:
+            result = function(event)
+            if not result:
+                return []
+            if type(result) is CoroutineType:
+                refuse_coroutine(result)
+        return [event]
 
 
 class Foreign(PlainMachine):
@@ -155,8 +183,11 @@ class Foreign(PlainMachine):
         return self._checked("feed", self._machine.feed(event))
 
     def due(self) -> float | None:
-        """The machine's time."""
-        return self._machine.due()
+        """The machine's time, checked."""
+        due: Any = self._machine.due()
+        if due is not None and (not isinstance(due, (int, float)) or math.isnan(due)):
+            raise TypeError(f"{self._name}.due returned {due!r:.100}, no number of seconds")
+        return due
 
     def expire(self) -> list[ResponseEvent]:
         """The machine's events, checked."""
@@ -187,200 +218,75 @@ class Foreign(PlainMachine):
         return let_out
 
 
+def refuse_coroutine(result: CoroutineType[Any, Any, Any]) -> Never:
+    """Raises TypeError for what an async function returned: nobody awaits it, and it is true."""
+    result.close()
+    raise TypeError("a function of a stage is async: map_async awaits one")
+
+
 def check_event(event: object, verb: str) -> None:
     """Raises TypeError, with the verb and the kind, for what is no event."""
     if type(event) not in EVENT_KINDS:
         raise TypeError(f"{verb} a {type(event).__name__}, which is no event")
 
 
-class Row:
-    """Machines in a row. An exception of one ends the row: it is kept in `failure`.
+class Stage:
+    """Base of the two kinds of stages.
 
     Args:
-        machines: from left to right.
-        keeps_endings: False: what a machine adds to end the stream is in `ending` alone.
+        make: makes the machine of one use.
+        name: for messages.
+        selecting: what it lets out is a selection: it keeps its numbers and has no brackets.
+        is_async: it awaits something, so it needs an event loop.
+        is_last: it lets out lists, so no stage can follow it.
+        parts: the stages that it is a chain of.
     """
 
-    def __init__(self, machines: Sequence[PlainMachine], *, keeps_endings: bool = True) -> None:
-        self.ending: Sequence[ResponseEvent] = ()
-        """What the machine that has ended the stream has added."""
-        self.done = False
-        """A machine has ended the stream, or has failed."""
-        self.ended_by = -1
-        """The position of that machine."""
-        self.failure: Exception | None = None
-        """What the machine raised."""
-        self._without_time = -1
-        """The position of a machine whose `due` has raised: it is not asked again."""
-        self.machines = fused(machines)
-        self._single = self.machines[0] if len(self.machines) == 1 else None
-        self._keeps_endings = keeps_endings
-        self._closing: int | None = None
-        """The position of the first machine that is not closed, once `close` was called."""
+    def __init__(
+        self,
+        make: Callable[[Clock], PlainMachine],
+        name: str,
+        *,
+        selecting: bool = False,
+        is_async: bool = False,
+        is_last: bool = False,
+        parts: Sequence[Stage] | None = None,
+    ) -> None:
+        self.make = make
+        self.name = name
+        self.selecting = selecting
+        self.is_async = is_async
+        self.is_last = is_last
+        self.parts: tuple[Stage, ...] = (self,)
+        if parts is not None:
+            self.parts = tuple(parts)
 
-    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """The event through every machine."""
-        single = self._single
-        if single is None:
-            return self._feed_from(0, [event])
-        # Most rows have one machine, all the more as functions are fused.
-        try:
-            events = single.feed(event)
-        except Exception as error:  # noqa: BLE001  # raised after the events before it
-            self._fail(0, error)
-            return []
-        if single.done and not self.done:
-            return self._end_by(0, events)
-        return events
+    def __repr__(self) -> str:
+        return self.name
 
-    def due(self) -> float | None:
-        """Seconds until a machine's time has come; None where none waits for one."""
-        soonest: float | None = None
-        for position, machine in enumerate(self.machines):
-            if position == self._without_time:
-                continue
-            try:
-                due = machine.due()
-            except Exception as error:  # noqa: BLE001  # raised after the events before it
-                self._without_time = position
-                self._fail(position, error)
-                return 0.0
-            if due is not None and (soonest is None or due < soonest):
-                soonest = due
-        return soonest
+    def machine(self, clock: Clock = time.monotonic) -> Machine:
+        """A machine for one use, without event loop.
 
-    def expire(self) -> list[ResponseEvent]:
-        """What the first machine whose time has come lets out, through those behind it."""
-        for position, machine in enumerate(self.machines):
-            if position == self._without_time:
-                continue
-            due = machine.due()
-            if due is None or due > 0:
-                continue
-            events = self._step(position, machine.expire)
-            events = self._feed_from(position + 1, events)
-            if self._closing is not None:
-                events += self._go_on_closing()
-            if events or self.done:
-                return events
-        return []
+        Args:
+            clock: seconds, for stages that wait for a time.
 
-    def close(self) -> list[ResponseEvent]:
-        """What the machines hold, each through those behind it.
-
-        A machine that waits for its calls keeps those behind it open: `waiting` is true then, and
-        `expire` goes on. Behind a machine that has ended the stream only those are closed.
+        Raises:
+            TypeError: the stage awaits something.
         """
-        if self._closing is None:
-            self._closing = self.ended_by + 1
-        return self._go_on_closing()
+        without_loop(self.parts)
+        return self.make(clock)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether a machine runs calls whose events are still to come."""
-        return any(machine.waiting for machine in self.machines)
-
-    @property
-    def full(self) -> bool:
-        """Whether a machine takes no further event for now."""
-        return any(machine.full for machine in self.machines)
-
-    def calls(self) -> list[Callable[[], Awaitable[None]]]:
-        """What is to be awaited beside the stream."""
-        calls: list[Callable[[], Awaitable[None]]] = []
-        for machine in self.machines:
-            calls += machine.calls()
-        return calls
-
-    def _go_on_closing(self) -> list[ResponseEvent]:
-        let_out: list[ResponseEvent] = []
-        while self._closing is not None and self._closing < len(self.machines):
-            position = self._closing
-            machine = self.machines[position]
-            if not machine.done:
-                events = self._step(position, machine.close)
-                let_out += self._feed_from(position + 1, events)
-            if machine.waiting:
-                break
-            self._closing = max(position, self.ended_by) + 1
-        return let_out
-
-    def _feed_from(self, start: int, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """Events through the machines from `start` on."""
-        for position in range(start, len(self.machines)):
-            machine = self.machines[position]
-            if len(events) == 1:
-                try:
-                    events = machine.feed(events[0])
-                except Exception as error:  # noqa: BLE001  # raised after the events before it
-                    self._fail(position, error)
-                    return []
-            elif events:
-                events = self._feed_several(position, machine, events)
-            if machine.done and position > self.ended_by:
-                events = self._end_by(position, events)
-            if not events:
-                return []
-        return events
-
-    def feed_ending(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """An event of the ending through what selects, and what stands behind the ended machine."""
-        events = [event]
-        for position, machine in enumerate(self.machines):
-            is_behind = position > self.ended_by
-            is_selecting = isinstance(machine, Each) and machine.selects
-            if is_selecting or (is_behind and not machine.done):
-                events = self._feed_several(position, machine, events)
-        return events
-
-    def _feed_several(
-        self, position: int, machine: PlainMachine, events: Iterable[ResponseEvent]
-    ) -> list[ResponseEvent]:
-        let_out: list[ResponseEvent] = []
-        try:
-            for event in events:
-                let_out += machine.feed(event)
-                if machine.done:
-                    break
-        except Exception as error:  # noqa: BLE001  # raised after the events before it
-            self._fail(position, error)
-        return let_out
-
-    def _step(
-        self, position: int, method: Callable[[], list[ResponseEvent]]
-    ) -> list[ResponseEvent]:
-        """Calls `expire` or `close` of the machine at a position."""
-        events: list[ResponseEvent] = []
-        try:
-            events = method()
-        except Exception as error:  # noqa: BLE001  # raised after the events before it
-            self._fail(position, error)
-        if self.machines[position].done and position > self.ended_by:
-            events = self._end_by(position, events)
-        return events
-
-    def _end_by(self, position: int, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """A machine has ended the stream; what is left of the events that it let out."""
-        self.done = True
-        self.ended_by = position
-        self.ending = self.machines[position].ending
-        if self._keeps_endings or not self.ending:
-            return events
-        return events[: -len(self.ending)]
-
-    def _fail(self, position: int, error: Exception) -> None:
-        self.failure = self.failure or error
-        self.done = True
-        self.ended_by = max(self.ended_by, position)
+    def renewed(self, machine: PlainMachine, clock: Clock) -> PlainMachine:
+        """The machine for the next response of a run: another one, unless the stage counts on."""
+        del machine
+        return self.make(clock)
 
 
-def fused(machines: Sequence[PlainMachine]) -> list[PlainMachine]:
-    """The machines, with neighbours that are mere functions as one: a call less for each."""
-    row: list[PlainMachine] = []
-    for machine in machines:
-        last = row[-1] if row else None
-        if isinstance(machine, Each) and isinstance(last, Each) and machine.selects is last.selects:
-            row[-1] = Each(last.functions + machine.functions, selects=last.selects)
-        else:
-            row.append(machine)
-    return row
+def without_loop(stages: Sequence[Stage]) -> None:
+    """Raises TypeError if a stage needs an event loop."""
+    for stage in stages:
+        if stage.is_async:
+            raise TypeError(
+                f"{stage.name} awaits something, and there is no event loop: use it in `pipe`, "
+                "over a stream of a client, or over an async iterable"
+            )

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from streamlib.pipeline.machine import Clock, PlainMachine
-from streamlib.pipeline.stages import Keep, Stage
+from streamlib.pipeline.machine import Clock, PlainMachine, Stage
+from streamlib.pipeline.stages import Keep
 from streamlib_parsers.accumulate import Timing
 from streamlib_parsers.events import (
     TEXT_DELTAS,

@@ -3,71 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
 from streamlib_parsers.events import ResponseEvent, RunEvent
 from streamlib_parsers.items import CallOutput
 
 if TYPE_CHECKING:
-    from streamlib.pipeline.flow import ErrorMode
-    from streamlib.pipeline.machine import Clock
+    from streamlib.pipeline.machine import PipeOptions
     from streamlib.pipeline.stages import AnyStage, Narrow, Same
     from streamlib.pipeline.stream import Pipeline
     from streamlib.pipeline.sync_stream import SyncPipeline
 
 E = TypeVar("E")
 
-
-class PipeOptions(TypedDict, total=False):
-    """Options of `pipe`.
-
-    Attributes:
-        errors: what an exception of a stage becomes: itself, after the events before it ("raise");
-            or the end of the response ("event"): `Failed`, kind ``internal``, code
-            ``stage_failed``.
-        clock: seconds, for stages that wait for a time; by default the event loop's.
-    """
-
-    errors: ErrorMode
-    clock: Clock | None
-
-
-def merged(options: PipeOptions, further: PipeOptions) -> PipeOptions:
-    """The options of a pipeline that is piped further before it is entered."""
-    together = options.copy()
-    together.update(further)
-    return together
+Events: TypeAlias = AsyncIterable[ResponseEvent]
+"""The stream of a response."""
+Run: TypeAlias = AsyncIterable[RunEvent]
+"""The events of a run."""
+SyncEvents: TypeAlias = Iterable[ResponseEvent]
+"""A response to iterate in a thread."""
 
 
 # Only the last `Narrow` decides the type of the events: one overload for each number of stages
-# before it. A source is the stream of a response, a run, or something to iterate in a thread.
+# before it.
 @overload
 def pipe(
-    source: AsyncIterable[ResponseEvent],
-    /,
-    *stages: Same,
-    **options: Unpack[PipeOptions],
+    source: Events, /, *stages: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[ResponseEvent]: ...
 @overload
 def pipe(
-    source: AsyncIterable[ResponseEvent],
-    last: Narrow[E],
-    /,
-    *same: Same,
-    **options: Unpack[PipeOptions],
+    source: Events, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[E]: ...
 @overload
 def pipe(
-    source: AsyncIterable[ResponseEvent],
-    s1: AnyStage,
-    last: Narrow[E],
-    /,
-    *same: Same,
-    **options: Unpack[PipeOptions],
+    source: Events, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[E]: ...
 @overload
 def pipe(
-    source: AsyncIterable[ResponseEvent],
+    source: Events,
     s1: AnyStage,
     s2: AnyStage,
     last: Narrow[E],
@@ -77,7 +50,7 @@ def pipe(
 ) -> Pipeline[E]: ...
 @overload
 def pipe(
-    source: AsyncIterable[ResponseEvent],
+    source: Events,
     s1: AnyStage,
     s2: AnyStage,
     s3: AnyStage,
@@ -87,47 +60,26 @@ def pipe(
     **options: Unpack[PipeOptions],
 ) -> Pipeline[E]: ...
 @overload
-def pipe(
-    source: AsyncIterable[RunEvent],
-    /,
-    *stages: Same,
-    **options: Unpack[PipeOptions],
-) -> Pipeline[RunEvent]: ...
+def pipe(source: Run, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[RunEvent]: ...
 @overload
 def pipe(
-    source: AsyncIterable[RunEvent],
-    last: Narrow[E],
-    /,
-    *same: Same,
-    **options: Unpack[PipeOptions],
+    source: Run, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[E | CallOutput]: ...
 @overload
 def pipe(
-    source: AsyncIterable[RunEvent],
-    s1: AnyStage,
-    last: Narrow[E],
-    /,
-    *same: Same,
-    **options: Unpack[PipeOptions],
+    source: Run, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[E | CallOutput]: ...
 @overload
 def pipe(
-    source: Iterable[ResponseEvent],
-    /,
-    *stages: Same,
-    **options: Unpack[PipeOptions],
+    source: SyncEvents, /, *stages: Same, **options: Unpack[PipeOptions]
 ) -> SyncPipeline[ResponseEvent]: ...
 @overload
 def pipe(
-    source: Iterable[ResponseEvent],
-    last: Narrow[E],
-    /,
-    *same: Same,
-    **options: Unpack[PipeOptions],
+    source: SyncEvents, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> SyncPipeline[E]: ...
 @overload
 def pipe(
-    source: Iterable[ResponseEvent],
+    source: SyncEvents,
     s1: AnyStage,
     last: Narrow[E],
     /,
@@ -136,7 +88,7 @@ def pipe(
 ) -> SyncPipeline[E]: ...
 @overload
 def pipe(
-    source: Iterable[ResponseEvent],
+    source: SyncEvents,
     s1: AnyStage,
     s2: AnyStage,
     last: Narrow[E],
@@ -146,7 +98,7 @@ def pipe(
 ) -> SyncPipeline[E]: ...
 @overload
 def pipe(
-    source: Iterable[ResponseEvent],
+    source: SyncEvents,
     s1: AnyStage,
     s2: AnyStage,
     s3: AnyStage,
@@ -159,12 +111,7 @@ def pipe(
 def pipe(
     source: Iterable[RunEvent], /, *stages: Same, **options: Unpack[PipeOptions]
 ) -> SyncPipeline[RunEvent]: ...
-def pipe(
-    source: Any,
-    /,
-    *stages: Any,
-    **options: Unpack[PipeOptions],
-) -> Any:
+def pipe(source: Any, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
     """A stream through stages, from left to right; it is a stream again.
 
         async with client.stream(prompt, model) as stream, pipe(stream, coalesce(1 / 30)) as events:

@@ -145,14 +145,19 @@ def joined(deltas: list[TextDelta]) -> TextDelta:
     """Deltas of one text as one, with the number of the last."""
     if len(deltas) == 1:
         return deltas[0]
-    changes: dict[str, Any] = {"delta": "".join([event.delta for event in deltas])}
+    text = "".join([event.delta for event in deltas])
+    last = deltas[-1]
+    if not isinstance(last, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
+        return msgspec.structs.replace(last, delta=text)
     logprobs: list[Any] = []
     for event in deltas:
-        if isinstance(event, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
-            logprobs += event.logprobs or ()
-    if logprobs:
-        changes["logprobs"] = tuple(logprobs)
-    return msgspec.structs.replace(deltas[-1], **changes)
+        known: Any = getattr(event, "logprobs", None)
+        if known:
+            logprobs += known
+        elif event.delta:
+            # A stage has changed this one. Those of a part would seem to be those of the whole.
+            return msgspec.structs.replace(last, delta=text, logprobs=None)
+    return msgspec.structs.replace(last, delta=text, logprobs=tuple(logprobs) or None)
 
 
 # --- an even pace ---

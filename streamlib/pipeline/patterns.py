@@ -25,6 +25,7 @@ from streamlib.pipeline.pattern_translation import (
     Translation,
     beginning,
 )
+from streamlib.pipeline.units import text_of
 
 Substitute: TypeAlias = str | Callable[[re.Match[str]], str]
 """What a match becomes: a template as `re.sub` takes it, or a function of the match."""
@@ -338,4 +339,4 @@ class Replacer:
         substitute = self._substitute_with
         if isinstance(substitute, str):
             return match.expand(substitute)
-        return substitute(match)
+        return text_of(substitute(match), "replace")

@@ -27,9 +27,8 @@ from streamlib.pipeline.branches import (
     read_owned,
 )
 from streamlib.pipeline.event_stages import map_events
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.reading import BatchSource
-from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
 from streamlib_parsers.stream_error import StreamError

@@ -9,13 +9,19 @@ Each use makes its own machine, so a stage may be kept, shared, and used twice a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from streamlib.pipeline.flow import Flow
-from streamlib.pipeline.machine import Clock, Each, EachFunction, Foreign, Machine, PlainMachine
+from streamlib.pipeline.machine import (
+    Clock,
+    Foreign,
+    Machine,
+    PlainMachine,
+    Stage,
+    without_loop,
+)
 from streamlib_parsers.events import ResponseEvent, RunEvent
 
 E = TypeVar("E")
@@ -24,58 +30,6 @@ F = TypeVar("F")
 
 METHODS = ("feed", "due", "close")
 """What every machine has; older ones have no `expire`."""
-
-
-class Stage:
-    """Base of the two kinds of stages.
-
-    Args:
-        make: makes the machine of one use.
-        name: for messages.
-        selecting: what it lets out is a selection: it keeps its numbers and has no brackets.
-        is_async: it awaits something, so it needs an event loop.
-        is_last: it lets out lists, so no stage can follow it.
-        parts: the stages that it is a chain of.
-    """
-
-    def __init__(
-        self,
-        make: Callable[[Clock], PlainMachine],
-        name: str,
-        *,
-        selecting: bool = False,
-        is_async: bool = False,
-        is_last: bool = False,
-        parts: Sequence[Stage] | None = None,
-    ) -> None:
-        self.make = make
-        self.name = name
-        self.selecting = selecting
-        self.is_async = is_async
-        self.is_last = is_last
-        self.parts: tuple[Stage, ...] = (self,)
-        if parts is not None:
-            self.parts = tuple(parts)
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def machine(self, clock: Clock = time.monotonic) -> Machine:
-        """A machine for one use, without event loop.
-
-        Args:
-            clock: seconds, for stages that wait for a time.
-
-        Raises:
-            TypeError: the stage awaits something.
-        """
-        without_loop(self.parts)
-        return self.make(clock)
-
-    def renewed(self, machine: PlainMachine, clock: Clock) -> PlainMachine:
-        """The machine for the next response of a run: another one, unless the stage counts on."""
-        del machine
-        return self.make(clock)
 
 
 class Keep(Stage):
@@ -183,11 +137,6 @@ def from_machine(make: Callable[[Clock], Machine]) -> Keep:
     return Keep(made, getattr(make, "__name__", "from_machine"))
 
 
-def each(function: EachFunction, *, selects: bool = False) -> Callable[[Clock], PlainMachine]:
-    """What makes the machine of a stage that is one function, without state."""
-    return lambda _: Each([function], selects=selects)
-
-
 def check_machine(machine: object, verb: str) -> None:
     """Raises TypeError for what has not the methods of a machine."""
     missing = [name for name in METHODS if not callable(getattr(machine, name, None))]
@@ -225,16 +174,6 @@ def as_stages(arguments: Iterable[object]) -> tuple[Stage, ...]:
         if stage.is_last:
             raise ValueError(f"{stage.name} lets out lists of events: no stage can follow it")
     return tuple(stages)
-
-
-def without_loop(stages: Sequence[Stage]) -> None:
-    """Raises TypeError if a stage needs an event loop."""
-    for stage in stages:
-        if stage.is_async:
-            raise TypeError(
-                f"{stage.name} awaits something, and there is no event loop: use it in `pipe`, "
-                "over a stream of a client, or over an async iterable"
-            )
 
 
 # Only the last `Narrow` decides the type: one overload for each number of stages before it.

@@ -23,9 +23,8 @@ import anyio
 from streamlib.pipeline.attempts import Attempts, StartFailure, is_output, read_opening
 from streamlib.pipeline.branches import READ_AHEAD, Signal, TaskBlock, owned
 from streamlib.pipeline.event_stages import map_events
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.reading import Batches, BatchSource, EventLists
-from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Created, Failed, Notice, ResponseEvent

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack, overload
 
 import anyio
 import anyio.lowlevel
@@ -16,18 +16,17 @@ from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.item_streams import items as items_method
-from streamlib.pipeline.machine import PlainMachine
-from streamlib.pipeline.opening import PipeOptions, merged
-from streamlib.pipeline.opening import pipe as pipe_method
+from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
 from streamlib.pipeline.reading import Batches, BatchSource, OutputText, TextDeltas
-from streamlib.pipeline.stages import Stage
+from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import RunEvent
-from streamlib_parsers.items import ResponseItem
+from streamlib_parsers.events import ResponseEvent, RunEvent
+from streamlib_parsers.items import CallOutput, ResponseItem
 
 CLOSING_SECONDS: Final = 2.0
 """How long closing a source may take once its reader was cancelled."""
 
+E = TypeVar("E")
 Event_co = TypeVar("Event_co", covariant=True)
 
 
@@ -104,11 +103,11 @@ class Pipeline(Delivery, Generic[Event_co]):
     async def __aenter__(self) -> Self:
         if self._flow is not None:
             raise RuntimeError("a pipeline is used once: `pipe` makes another one")
-        flow = self._begin(self._options.get("clock") or anyio.current_time)
-        if getattr(self._source, "is_new", False):
-            self._source = await self._source.__aenter__()
-            self._has_entered_source = True
         try:
+            flow = self._begin(self._options.get("clock") or anyio.current_time)
+            if getattr(self._source, "is_new", False):
+                self._source = await self._source.__aenter__()
+                self._has_entered_source = True
             if _needs_task(flow):
                 self._reader = TeeReader(self._source, 1)
                 [self._branch] = await self._reader.__aenter__()
@@ -200,11 +199,45 @@ class Pipeline(Delivery, Generic[Event_co]):
         return TextDeltas(_WholeEvents(self), OutputText(self.item, lambda: self.response))
 
     items: ClassVar = items_method
-    pipe: ClassVar = pipe_method
+
+    # As `pipe` of a stream, and of a run's.
+    @overload
+    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[Event_co]: ...
+    @overload
+    def pipe(
+        self: Pipeline[ResponseEvent],
+        last: Narrow[E],
+        /,
+        *same: Same,
+        **options: Unpack[PipeOptions],
+    ) -> Pipeline[E]: ...
+    @overload
+    def pipe(
+        self: Pipeline[ResponseEvent],
+        s1: AnyStage,
+        last: Narrow[E],
+        /,
+        *same: Same,
+        **options: Unpack[PipeOptions],
+    ) -> Pipeline[E]: ...
+    @overload
+    def pipe(
+        self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> Pipeline[E | CallOutput]: ...
+    @overload
+    def pipe(
+        self, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> Pipeline[E | CallOutput]: ...
+    def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
+        """The events through further stages: see `streamlib.pipeline.pipe`."""
+        parts = as_stages(stages)
+        if self.is_new:
+            return self.extended(parts, options)
+        return Pipeline(self, parts, options)
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
-        return Pipeline(self._source, (*self._stages, *stages), merged(self._options, options))
+        return Pipeline(self._source, (*self._stages, *stages), {**self._options, **options})
 
     async def _next_batch(self) -> list[Event_co]:
         batch = [await anext(self)]

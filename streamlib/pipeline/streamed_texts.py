@@ -16,18 +16,6 @@ _OFFSETS: Final = (("start_index", "end_index"), ("startIndex", "endIndex"), ("s
 class StreamedText:
     """One text of an open item."""
 
-    __slots__ = (
-        "buffered",
-        "emitted",
-        "feed",
-        "key",
-        "kind",
-        "last",
-        "machine",
-        "position",
-        "received",
-    )
-
     def __init__(self, machine: TextMachine, event: Any) -> None:
         self.machine = machine
         self.feed = machine.feed
@@ -37,11 +25,14 @@ class StreamedText:
         self.position = delta_position(event)
         self.last = event
         """The delta that was fed last."""
-        self.buffered = 0
-        """Characters that the machine has buffered."""
         self.received: list[str] = []
         self.emitted: list[str] = []
         """Both only where the text may change: for the final item."""
+
+    @property
+    def buffered(self) -> int:
+        """Characters whose fate is not known yet."""
+        return self.machine.buffered
 
     def texts(self) -> tuple[str, str]:
         """What was received, and what was emitted."""
@@ -53,8 +44,6 @@ class StreamedText:
 
 class StreamedItem:
     """The texts of an open item."""
-
-    __slots__ = ("annotations", "choice", "current", "dropped", "is_free_text", "parts", "waiting")
 
     def __init__(self, item: ResponseItem | None = None) -> None:
         self.choice = item.choice if item is not None else 0

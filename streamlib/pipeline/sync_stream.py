@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack, overload
 
 from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.item_streams import sync_items
+from streamlib.pipeline.machine import PipeOptions, Stage, without_loop
 from streamlib.pipeline.measure import Measure, MeasuredUse
-from streamlib.pipeline.opening import PipeOptions, merged
-from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
-from streamlib.pipeline.stages import Stage, without_loop
+from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
 from streamlib_parsers.accumulate import Response
 
+E = TypeVar("E")
 T = TypeVar("T")
 Event_co = TypeVar("Event_co", covariant=True)
 
@@ -126,7 +126,23 @@ class SyncPipeline(Generic[Event_co]):
         self._driver.leave()
 
     items: ClassVar = sync_items
-    pipe: ClassVar = pipe_method
+
+    @overload
+    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> SyncPipeline[Event_co]: ...
+    @overload
+    def pipe(
+        self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> SyncPipeline[E]: ...
+    @overload
+    def pipe(
+        self, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
+    ) -> SyncPipeline[E]: ...
+    def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
+        """The events through further stages: see `streamlib.pipeline.pipe`."""
+        parts = as_stages(stages)
+        if self.is_new:
+            return self.extended(parts, options)
+        return SyncPipeline(IterableDriver(self, parts, options))
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
@@ -147,11 +163,31 @@ class SyncPipeline(Generic[Event_co]):
 
     def batches(self) -> Iterator[list[Event_co]]:
         """The same events in lists: what the stages made of one read of the source."""
-        return iter(_PipedBatches(self))
+        for event in self:
+            batch = [event]
+            more: Event_co | None = self._delivery._take()
+            while more is not None:
+                batch.append(more)
+                more = self._delivery._take()
+            yield batch
 
     def text(self) -> Iterator[str]:
         """The text that comes out, of the first choice: see `Pipeline.text`."""
-        return iter(_PipedTexts(self))
+        iter(self)  # raises if it was read to its end
+        delivery = self._delivery
+        output = OutputText(delivery.item, lambda: self.response)
+        while True:
+            event = delivery._take_whole()
+            if event is None:
+                try:
+                    self._fill()
+                except StopIteration:
+                    return
+            elif delivery._is_silent_end(event):
+                delivery._loops.end()
+                return
+            elif text := output.of(event):
+                yield text
 
     def _fill(self) -> None:
         """Passes further events through the stages.
@@ -182,47 +218,6 @@ class SyncPipeline(Generic[Event_co]):
         if error is not None:
             raise error
         raise StopIteration
-
-
-class _PipedBatches(Generic[Event_co]):
-    def __init__(self, pipeline: SyncPipeline[Event_co]) -> None:
-        self._pipeline = pipeline
-
-    def __iter__(self) -> Iterator[list[Event_co]]:
-        iter(self._pipeline)  # raises if it was read to its end
-        return self
-
-    def __next__(self) -> list[Event_co]:
-        batch = [next(self._pipeline)]
-        event: Event_co | None = self._pipeline._delivery._take()
-        while event is not None:
-            batch.append(event)
-            event = self._pipeline._delivery._take()
-        return batch
-
-
-class _PipedTexts:
-    def __init__(self, pipeline: SyncPipeline[Any]) -> None:
-        self._pipeline = pipeline
-        self._delivery = pipeline._delivery
-        self._text = OutputText(self._delivery.item, lambda: pipeline.response)
-
-    def __iter__(self) -> Iterator[str]:
-        iter(self._pipeline)  # raises if it was read to its end
-        return self
-
-    def __next__(self) -> str:
-        while True:
-            event = self._delivery._take_whole()
-            if event is None:
-                self._pipeline._fill()
-                continue
-            if self._delivery._is_silent_end(event):
-                self._delivery._loops.end()
-                raise StopIteration
-            text = self._text.of(event)
-            if text:
-                return text
 
 
 class IterableDriver:
@@ -268,13 +263,12 @@ class IterableDriver:
             return
         delivery._feed(flow, event)
         due = flow.due()
-        while not flow.ready and due is not None and due <= 0:
-            flow.expire()
+        while not flow.ready and due is not None and due <= 0 and flow.expire():
             due = flow.due()
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        together = merged(self._options, options)
+        together: PipeOptions = {**self._options, **options}
         return IterableDriver(self._source, (*self._stages, *stages), together)
 
     def leave(self) -> None:

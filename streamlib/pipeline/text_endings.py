@@ -9,23 +9,20 @@ from typing import Final
 
 from msgspec.structs import replace as with_fields
 
-from streamlib.pipeline.endings import OpenItems
+from streamlib.pipeline.endings import STOPPED, OpenItems
 from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.patterns import Replacer, Search
-from streamlib.pipeline.text_events import TextEvents
+from streamlib.pipeline.text_events import TextEdit, TextEvents
 from streamlib.pipeline.units import TextMachine, joins_character
 from streamlib_parsers.events import (
     Completed,
-    Created,
     FinishedChoice,
+    Notice,
     OutputItemAdded,
     OutputItemDone,
-    OutputTextDelta,
     ResponseEvent,
     StopReason,
 )
-
-TEXT_ALONE: Final[frozenset[type]] = frozenset({OutputTextDelta})
 
 NEAR_LIMIT: Final = 64
 """Characters before a limit from where on graphemes count: hardly one is longer."""
@@ -34,10 +31,8 @@ NEAR_LIMIT: Final = 64
 class StopRule:
     """The rule of `stop_at`."""
 
-    changes = True
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
     reason: StopReason = "stop"
+    detail = "the stop text was found"
 
     def __init__(self, search: Search, longest: int) -> None:
         self.hits: dict[int, str] = {}
@@ -98,10 +93,8 @@ class _UntilFound:
 class LimitRule:
     """The rule of `limit`: what is left, for all texts of a choice together."""
 
-    changes = True
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
     reason: StopReason = "length"
+    detail = "the limit was reached"
 
     def __init__(self, characters: int | None) -> None:
         self.hits: dict[int, str] = {}
@@ -186,16 +179,15 @@ class EndingText(PlainMachine):
     def __init__(self, rule: StopRule | LimitRule) -> None:
         super().__init__()
         self._rule = rule
-        self._texts = TextEvents(rule)
-        self._open: dict[int, OpenItems] = {}
-        """What was let out, by choice."""
+        self._texts = TextEvents(TextEdit(rule.machine, changes_copies=False))
+        self._items = OpenItems()
+        """What was let out."""
         self._choices: dict[int, int] = {}
         """The choice of each item, by its index."""
         self._ended: set[int] = set()
         """Choices that this stage has ended."""
         self._left_out: list[int] = []
         """Indexes of items that have begun after their choice had ended, in order."""
-        self._created = Created()
 
     @property
     def buffered(self) -> int:
@@ -206,14 +198,10 @@ class EndingText(PlainMachine):
         """The events to let out now; those of a choice that has ended are dropped."""
         if self.done:
             return []
-        if isinstance(event, Created):
-            self._created = event
-        elif isinstance(event, OutputItemAdded):
-            self._choices[event.index] = event.item.choice
-        elif isinstance(event, OutputItemDone):
+        index: int | None = getattr(event, "index", None)
+        if isinstance(event, (OutputItemAdded, OutputItemDone)):
             self._choices.setdefault(event.index, event.item.choice)
-        index = getattr(event, "index", None)
-        if self._ended and index is not None and self._choices.get(index, 0) in self._ended:
+        if index is not None and self._choices.setdefault(index, 0) in self._ended:
             if isinstance(event, OutputItemAdded):
                 self._left_out.append(index)
             return []
@@ -221,7 +209,7 @@ class EndingText(PlainMachine):
             event = self._completed(event)
         events = self._texts.feed(event)
         if len(self._rule.hits) > len(self._ended):
-            return self._hit(event, events)
+            return self._hit(events, index)
         return self._noted(events)
 
     def close(self) -> list[ResponseEvent]:
@@ -231,14 +219,7 @@ class EndingText(PlainMachine):
     def _noted(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """The events, noted as let out."""
         for event in events:
-            index: int | None = getattr(event, "index", None)
-            if index is None:
-                continue
-            choice = self._choices.get(index, 0)
-            if choice not in self._open:
-                self._open[choice] = OpenItems()
-                self._open[choice].feed(self._created)
-            self._open[choice].feed(event)
+            self._items.feed(event)
         return self._moved(events)
 
     def _moved(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
@@ -255,46 +236,37 @@ class EndingText(PlainMachine):
             moved.append(with_fields(event, index=index - count))
         return moved
 
-    def _hit(self, event: ResponseEvent, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """A choice has ended in the text of this event."""
+    def _hit(self, events: list[ResponseEvent], index: int | None) -> list[ResponseEvent]:
+        """A choice has ended in the text of the item with this index."""
         [choice] = self._rule.hits.keys() - self._ended
         self._ended.add(choice)
-        last = events[-1] if events else event
-        index: int | None = getattr(event, "index", None)
+        is_stop = self._rule.reason == "stop"
+        last = events[-1] if events else None
         if isinstance(last, OutputItemDone):
             # Also behind `aggregate`: the final item is what there is to end.
-            status = "completed" if self._rule.reason == "stop" else "incomplete"
+            status = "completed" if is_stop else "incomplete"
             events[-1] = with_fields(last, item=with_fields(last.item, status=status))
         events = self._noted(events)
-        if self._open.keys() <= self._ended:
-            self.done = True
-            return events + self._end(choice, index)
-        # Without the terminal event: the other choices go on.
-        return events + self._end_choice(choice, index)[:-1]
+        completed = index if is_stop else None
+        if self._ended.issuperset(self._choices.values()):
+            return events + self._end(choice, completed)
+        # The other choices go on.
+        ends = self._items._close_items(choice, completed=completed)
+        return events + self._moved([*ends, Notice(STOPPED, self._rule.detail)])
 
-    def _end(self, choice: int, index: int | None = None) -> list[ResponseEvent]:
+    def _end(self, choice: int, completed: int | None = None) -> list[ResponseEvent]:
         """Ends the response, with this choice as the last one."""
-        endings: list[ResponseEvent] = []
-        for other in sorted(self._open.keys() - self._ended - {choice}):
-            endings += self._end_choice(other)[:-2]
-        self.ending = endings + self._end_choice(choice, index)
-        return list(self.ending)
-
-    def _end_choice(self, choice: int, index: int | None = None) -> list[ResponseEvent]:
-        """The ends of a choice's items, the notice and the terminal event."""
-        items = self._open.get(choice)
-        if items is None:
-            items = OpenItems()
-            items.feed(self._created)
+        self.done = True
         reason = self._rule.reason
-        stop_text = self._rule.hits.get(choice)
-        detail = "the limit was reached"
-        if reason == "stop":
-            detail = "the stop text was found"
-        ended = tuple([FinishedChoice(each, reason) for each in sorted(self._open or {0: items})])
-        terminal = Completed(stop_reason=reason, stop_sequence=stop_text or None, choices=ended)
-        completed = index if reason == "stop" else None
-        return self._moved(items.end(terminal, detail, completed=completed))
+        choices = sorted({*self._choices.values()} or {0})
+        terminal = Completed(
+            stop_reason=reason,
+            stop_sequence=self._rule.hits.get(choice) or None,
+            choices=tuple([FinishedChoice(each, reason) for each in choices]),
+        )
+        ending = self._items.end(terminal, self._rule.detail, completed=completed)
+        self.ending = self._moved(ending)
+        return list(self.ending)
 
     def _completed(self, event: Completed) -> Completed:
         """The wire's own end of a response of which some choices have ended before."""
@@ -331,5 +303,4 @@ class EndingInTime(EndingText):
         if due is None or due > 0:
             return []
         events = self._noted(self._texts.close())
-        self.done = True
-        return events + self._end(min(self._open, default=0))
+        return events + self._end(min(self._choices.values(), default=0))

@@ -8,8 +8,9 @@ wherever it is looked at.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace as with_fields
 
@@ -60,29 +61,46 @@ TEXT_KINDS: Final[dict[str, tuple[type, ...]]] = {
 """Names of texts, as `of` takes them -> their deltas."""
 
 
+TEXT_ALONE: Final[frozenset[type]] = frozenset({OutputTextDelta})
+
 _PROBABILITIES: Final = frozenset({"logprobs", "logprobsresult", "top_logprobs"})
 """Keys, in small letters, of log probabilities: they repeat the text token by token."""
 
 
-class TextEdit(Protocol):
-    """What a text stage does with a text."""
+_COPIES: Final[dict[type, str]] = {
+    ResponseMetadata: "values",
+    Passthrough: "data",
+    Notice: "detail",
+}
+"""Events of the response -> their field that may repeat the text."""
 
-    kinds: frozenset[type]
-    """The deltas that it reads."""
-    changes: bool
-    """The text may change; otherwise it is only cut into other deltas."""
-    changes_copies: bool
-    """Strings that may repeat the text change as it does; otherwise it only ends early."""
 
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        """The machine of one text.
+class TextEdit(NamedTuple):
+    """What a text stage does with a text.
 
-        Args:
-            kind: its deltas; `CustomToolCall` for the free text of one.
-            choice: the choice that it is of.
-            note: emits a notice of this code, once.
-        """
-        ...
+    Attributes:
+        machine: makes the machine of one text: of its deltas (`CustomToolCall` for the free text of
+            one), the choice that it is of, and a function that emits a notice of a code, once.
+        kinds: the deltas that it reads.
+        changes: the text may change; otherwise it is only cut into other deltas.
+        changes_copies: strings that may repeat the text change as it does; otherwise it only ends
+            early.
+    """
+
+    machine: Callable[[type, int, Callable[[str], None]], TextMachine]
+    kinds: frozenset[type] = TEXT_ALONE
+    changes: bool = True
+    changes_copies: bool = True
+
+
+def text_edit(make: Callable[[], TextMachine], *, changes: bool = True) -> TextEdit:
+    """The same machines for every text; those of a stage that only cuts change none."""
+
+    def machine(kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+        del kind, choice, note
+        return make()
+
+    return TextEdit(machine, changes=changes, changes_copies=changes)
 
 
 class TextEvents(PlainMachine):
@@ -102,12 +120,8 @@ class TextEvents(PlainMachine):
         if rule.changes:
             self._handlers[AnnotationAdded] = self._annotate
         if rule.changes_copies:
-            self._handlers |= {
-                ResponseMetadata: self._change_metadata,
-                Passthrough: self._change_passthrough,
-                Notice: self._change_notice,
-                Failed: self._change_failure,
-            }
+            self._handlers |= dict.fromkeys(_COPIES, self._change_copy)
+            self._handlers[Failed] = self._change_failure
         for kind in rule.kinds:
             self._handlers[kind] = self._grow
 
@@ -168,7 +182,22 @@ class TextEvents(PlainMachine):
             or part.position != getattr(event, part.key)
         ):
             return self._grow_other(item, event)
-        events = self._grow_part(part, event)
+        text = event.delta
+        fragments = part.feed(text)
+        part.last = event
+        if self._changes:
+            part.received.append(text)
+            part.emitted += fragments
+        events: list[ResponseEvent] = []
+        if fragments:
+            bare = _without_logprobs(event)
+            for fragment in fragments:
+                if fragment == text and not part.buffered:
+                    events.append(event)  # unchanged, so its log probabilities are right
+                else:
+                    events.append(with_fields(bare, delta=fragment))
+        elif not (text or part.buffered):
+            events.append(event)
         if item.waiting and not part.buffered:
             events += self._release(item)
         return events
@@ -184,7 +213,7 @@ class TextEvents(PlainMachine):
                 return []
             events = self._close_part(current)
         item.current = self._part(item, key, event)
-        return events + self._grow_part(item.current, event)
+        return events + self._grow(event)
 
     def _part(self, item: StreamedItem, key: tuple[type, int], event: Any) -> StreamedText:
         part = item.parts.get(key)
@@ -193,34 +222,17 @@ class TextEvents(PlainMachine):
             item.parts[key] = part
         return part
 
-    def _grow_part(self, part: StreamedText, event: Any) -> list[ResponseEvent]:
-        text = event.delta
-        before = part.buffered
-        fragments = part.feed(text)
-        buffered = part.buffered = part.machine.buffered
-        part.last = event
-        if self._changes:
-            part.received.append(text)
-            part.emitted += fragments
-        if not fragments:
-            if text or before:
-                return []
-            return [event]
-        if len(fragments) > 1:
-            return [_delta(event, fragment) for fragment in fragments]
-        # Unchanged, so its log probabilities are right.
-        if fragments[0] == text and not (before or buffered):
-            return [event]
-        return [_delta(event, fragments[0])]
-
     def _release(self, item: StreamedItem) -> list[ResponseEvent]:
         """Lets out parts that waited, until one is not known to its end."""
         events: list[ResponseEvent] = []
-        while item.waiting and not (item.current is not None and item.current.buffered):
-            key, waiting = item.waiting.popitem(last=False)
-            item.current = self._part(item, key, waiting[0])
-            for event in waiting:
-                events += self._grow_part(item.current, event)
+        waiting = item.waiting
+        item.waiting = OrderedDict()
+        while waiting and not (item.current is not None and item.current.buffered):
+            key, deltas = waiting.popitem(last=False)
+            item.current = self._part(item, key, deltas[0])
+            for delta in deltas:
+                events += self._grow(delta)
+        item.waiting = waiting
         return events
 
     def _flush(self, item: StreamedItem) -> list[ResponseEvent]:
@@ -235,10 +247,10 @@ class TextEvents(PlainMachine):
 
     def _close_part(self, part: StreamedText) -> list[ResponseEvent]:
         fragments = part.machine.close()
-        part.buffered = 0
         if self._changes:
             part.emitted += fragments
-        return [_delta(part.last, fragment) for fragment in fragments]
+        bare = _without_logprobs(part.last)
+        return [with_fields(bare, delta=fragment) for fragment in fragments]
 
     def _machine(self, kind: type, item: StreamedItem, index: int) -> TextMachine:
         codes: set[str] = set()
@@ -341,16 +353,9 @@ class TextEvents(PlainMachine):
 
     # --- copies ---
 
-    def _change_metadata(self, event: ResponseMetadata) -> list[ResponseEvent]:
-        return [with_fields(event, values=self._copy(event.values))]
-
-    def _change_passthrough(self, event: Passthrough) -> list[ResponseEvent]:
-        return [with_fields(event, data=self._copy(event.data))]
-
-    def _change_notice(self, event: Notice) -> list[ResponseEvent]:
-        if not event.detail:
-            return [event]
-        return [with_fields(event, detail=self._copy(event.detail))]
+    def _change_copy(self, event: Any) -> list[ResponseEvent]:
+        field = _COPIES[type(event)]
+        return [with_fields(event, **{field: self._copy(getattr(event, field))})]
 
     def _change_failure(self, event: Failed) -> list[ResponseEvent]:
         error = event.error
@@ -476,16 +481,8 @@ def _by_position(entry: tuple[tuple[type, int], StreamedText]) -> int:
     return entry[0][1]
 
 
-def _delta(event: Any, text: str) -> ResponseEvent:
-    """A delta of the same text with another fragment of it; without log probabilities."""
-    kind = type(event)
-    # Twice as fast as to copy it, for the most frequent kind.
-    if kind is OutputTextDelta:
-        return OutputTextDelta(
-            event.index, event.content_index, text, seq=event.seq, agent=event.agent
-        )
-    changes: dict[str, Any] = {"delta": text}
-    if hasattr(event, "logprobs"):
-        changes["logprobs"] = None
-    delta: ResponseEvent = with_fields(event, **changes)
-    return delta
+def _without_logprobs(event: Any) -> Any:
+    """The same delta without log probabilities: they are those of its own text."""
+    if getattr(event, "logprobs", None) is None:
+        return event
+    return with_fields(event, logprobs=None)

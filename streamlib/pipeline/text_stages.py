@@ -29,24 +29,11 @@ from streamlib.pipeline.patterns import (
     read_pattern,
 )
 from streamlib.pipeline.stages import Keep
-from streamlib.pipeline.text_endings import (
-    TEXT_ALONE,
-    EndingInTime,
-    EndingText,
-    LimitRule,
-    StopRule,
-)
-from streamlib.pipeline.text_events import TEXT_KINDS, TextEvents
+from streamlib.pipeline.text_endings import EndingInTime, EndingText, LimitRule, StopRule
+from streamlib.pipeline.text_events import TEXT_KINDS, TextEdit, TextEvents, text_edit
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
-from streamlib.pipeline.units import (
-    LONGEST_UNIT,
-    TextMachine,
-    UnitName,
-    unit_machine,
-)
-from streamlib_parsers.events import (
-    FunctionCallArgumentsDelta,
-)
+from streamlib.pipeline.units import LONGEST_UNIT, TextMachine, UnitName, text_of, unit_machine
+from streamlib_parsers.events import FunctionCallArgumentsDelta
 
 # --- replace ---
 
@@ -93,35 +80,19 @@ def replace(
             _check_template(search.pattern, with_)
     elif not callable(with_):
         raise TypeError("with_ is a template, or a function of the match")
-    rule = _Replace(searches, with_, kinds, longest)
-    return Keep(lambda _: TextEvents(rule), "replace()")
 
-
-class _Replace:
-    """The rule of `replace`."""
-
-    changes = True
-    changes_copies = True
-
-    def __init__(
-        self, searches: Sequence[Search], with_: Substitute, kinds: frozenset[type], longest: int
-    ) -> None:
-        self.kinds = kinds
-        self._searches = searches
-        self._with = with_
-        self._longest = longest
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+    def machine(kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
         del choice
 
-        def make() -> TextMachine:
-            return Replacer(
-                self._searches, self._with, self._longest, lambda: note("match_too_long")
-            )
+        def replacer() -> Replacer:
+            return Replacer(searches, with_, longest, lambda: note("match_too_long"))
 
         if kind is FunctionCallArgumentsDelta:
-            return JsonStrings(make)
-        return make()
+            return JsonStrings(replacer)
+        return replacer()
+
+    edit = TextEdit(machine, kinds)
+    return Keep(lambda _: TextEvents(edit), "replace()")
 
 
 def _searches(pattern: Any) -> list[Search]:
@@ -159,27 +130,16 @@ def _check_positive(name: str, value: float) -> None:
 # --- units ---
 
 
-class _UnitRule:
-    """The rule that only cuts."""
-
-    changes = False
-    changes_copies = False
-    kinds: frozenset[type] = TEXT_ALONE
-
-    def __init__(self, by: UnitName, longest: int) -> None:
-        _check_positive("longest", longest)
-        unit_machine(by, longest)  # raises for an unknown name, or a package that is missing
-        self._by: UnitName = by
-        self._longest = longest
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        del kind, choice, note
-        return unit_machine(self._by, self._longest)
+def _units(by: UnitName, longest: int) -> Callable[[], TextMachine]:
+    """What makes the machines that cut texts into units."""
+    _check_positive("longest", longest)
+    unit_machine(by, longest)  # raises for an unknown name, or a package that is missing
+    return lambda: unit_machine(by, longest)
 
 
 def _unit_stage(by: UnitName, name: str, longest: int) -> Keep:
-    rule = _UnitRule(by, longest)
-    return Keep(lambda _: TextEvents(rule), name)
+    edit = text_edit(_units(by, longest), changes=False)
+    return Keep(lambda _: TextEvents(edit), name)
 
 
 def words(longest: int = LONGEST_UNIT) -> Keep:
@@ -257,11 +217,11 @@ def map_text(
     """
     if not callable(function):
         raise TypeError("map_text takes a function of a text")
-    units = _UnitRule(by, longest)
+    units = _units(by, longest)
     if is_async(function):
         return Keep(lambda _: MapUnitsAsync(units, function), "map_text()", is_async=True)
-    rule = _MapUnits(units, function)
-    return Keep(lambda _: TextEvents(rule), "map_text()")
+    edit = text_edit(lambda: _MappedUnits(units(), function))
+    return Keep(lambda _: TextEvents(edit), "map_text()")
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -269,21 +229,6 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004  # whether it can be called is known
     )
-
-
-class _MapUnits:
-    """The rule of `map_text`."""
-
-    changes = True
-    changes_copies = True
-    kinds: frozenset[type] = TEXT_ALONE
-
-    def __init__(self, units: _UnitRule, function: Callable[[str], Any]) -> None:
-        self._units = units
-        self._function = function
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        return _MappedUnits(self._units.machine(kind, choice, note), self._function)
 
 
 class _MappedUnits:
@@ -296,18 +241,10 @@ class _MappedUnits:
         return self._units.buffered
 
     def feed(self, text: str) -> list[str]:
-        return [self._mapped(unit) for unit in self._units.feed(text)]
+        return [text_of(self._function(unit), "map_text") for unit in self._units.feed(text)]
 
     def close(self) -> list[str]:
-        return [self._mapped(unit) for unit in self._units.close()]
-
-    def _mapped(self, unit: str) -> str:
-        mapped = self._function(unit)
-        if not isinstance(mapped, str):
-            raise TypeError(
-                f"the function of map_text returned a {type(mapped).__name__}, not text"
-            )
-        return mapped
+        return [text_of(self._function(unit), "map_text") for unit in self._units.close()]
 
 
 # --- stages that end the stream ---
@@ -410,5 +347,5 @@ def guard(
         raise ValueError(f'mode is "hold" or "watch", not {mode!r}')
     if ahead < 1:
         raise ValueError(f"ahead is at least 1, not {ahead}")
-    units = _UnitRule(by, longest)
+    units = _units(by, longest)
     return Keep(lambda _: Guard(units, check, mode, ahead), "guard()", is_async=True)

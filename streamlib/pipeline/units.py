@@ -24,6 +24,7 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
+_ANY_WORD: Final = re.compile(r"\s*+\S++\s*+")
 _WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
 """White space before the first word belongs to it."""
 
@@ -93,6 +94,13 @@ class TextMachine(Protocol):
         ...
 
 
+def text_of(result: object, stage: str) -> str:
+    """What a user's function has returned; TypeError where it is no text."""
+    if not isinstance(result, str):
+        raise TypeError(f"the function of {stage} returned a {type(result).__name__}, not text")
+    return result
+
+
 class Units:
     """Cuts where `_end` says; what is longer than `longest` characters is cut at a space."""
 
@@ -155,17 +163,15 @@ class WordUnits(Units):
 
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
-        # Most deltas are a space and a word, or the rest of one.
-        before = self._text
-        rest = text[1:]
-        if rest.isalnum() and before and len(before) + len(text) < self._longest:
-            if text[0] == " " and not before[-1].isspace():
-                self._text = rest
-                return [before + " "]
-            if text[0].isalnum() and not before[-1].isspace():
-                self._text = before + text
-                return []
-        return super().feed(text)
+        if len(self._text) + len(text) > self._longest:
+            return super().feed(text)
+        text = self._text + text
+        units = _ANY_WORD.findall(text)
+        if len(units) < 2:
+            self._text = text
+            return []
+        self._text = units.pop()
+        return units
 
     def _end(self, start: int, limit: int) -> int:
         # From its beginning: words are short, and no longer than a unit.

@@ -13,19 +13,21 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import anyio
-import anyio.lowlevel
 
 from streamlib.pipeline import chain, pipe, through
 from streamlib.testing.invariants import InvariantViolation, check, log
 from streamlib.testing.stage_samples import (
     TEXTS,
     HandClock,
+    ListSource,
     Sample,
+    call_of,
     calls_in,
+    citations_agree,
     comparable,
     first_difference,
     flattened,
@@ -118,7 +120,8 @@ def check_stage(
     checks.check_everywhere(samples(texts)[0].variants[1])
     if not checks.is_async:
         for size in (3, 3 * BUFFERED):
-            checks.check_waiting(size)
+            checks.check_waiting(size, message_of)
+            checks.check_waiting(size, call_of)
         for events in samples(texts)[0].variants:
             checks.check_in_time(events)
         checks.check_growth()
@@ -180,6 +183,10 @@ class _Checks:
         """The end is that of the source, or that of the stage, and says which."""
         before, after = events[-1], emitted[-1]
         says_so = is_stopped(emitted)
+        if says_so and isinstance(before, Failed):
+            has_stopped = is_stopped(self._run(self._front, events[:-1], name))
+            detail = f"{name}: a response that failed is said to be ended by the stage"
+            _require(has_stopped, "no lie", detail)
         if isinstance(after, Completed) and not says_so:
             _require(
                 isinstance(before, Completed),
@@ -256,6 +263,11 @@ class _Checks:
                 )
         if is_stopped(emitted):
             return
+        _require(
+            citations_agree(emitted) or not citations_agree(events),
+            "one text",
+            f"{name}: the stage has changed citations as events, or in items, alone",
+        )
         before, after = texts_in(events), texts_in(emitted)
         has_moved = items_moved(events, emitted)
         for event in emitted:
@@ -386,11 +398,12 @@ class _Checks:
 
     # --- waiting and memory ---
 
-    def check_waiting(self, size: int) -> None:
+    def check_waiting(self, size: int, make: Callable[..., list[ResponseEvent]]) -> None:
         """Text leaves in time: a unit of text at the latest when the next one begins.
 
         Args:
             size: characters of a delta.
+            make: makes a response of deltas.
         """
         if self._selects or self._late_start:
             return
@@ -398,7 +411,7 @@ class _Checks:
         machine = self._front.machine(clock)
         is_timed = False
         received = sent = 0
-        for event in message_of(pieces_of(SHORT_UNITS, size)):
+        for event in make(pieces_of(SHORT_UNITS, size)):
             emitted = machine.feed(event)
             received += length_of([event])
             due = machine.due()
@@ -488,29 +501,9 @@ class _Checks:
 # --- in an event loop ---
 
 
-class _ListSource:
-    """Events one by one; it knows whether it was closed."""
-
-    def __init__(self, events: Sequence[Any]) -> None:
-        self.is_closed = False
-        self._events: Iterator[Any] = iter(events)
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        await anyio.lowlevel.checkpoint()
-        for event in self._events:
-            return event
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        self.is_closed = True
-
-
 async def _read(stage: Any, events: Sequence[Any], count: int | None) -> tuple[list[Any], bool]:
     """What comes out, all of it or the first `count`, and whether the source is closed."""
-    source = _ListSource(events)
+    source = ListSource(events)
     read: list[Any] = []
     with anyio.move_on_after(LIMIT_SECONDS) as scope:
         async with pipe(source, stage) as piped:

@@ -6,11 +6,12 @@ import gc
 import random
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import pairwise
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+import anyio.lowlevel
 from msgspec.structs import replace
 
 from streamlib.pipeline.endings import STOPPED
@@ -18,6 +19,7 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     TEXT_DELTAS,
+    AnnotationAdded,
     Failed,
     Notice,
     OutputItemAdded,
@@ -26,7 +28,7 @@ from streamlib_parsers.events import (
     Passthrough,
     ResponseEvent,
 )
-from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Origin, Reasoning
+from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Origin, Reasoning, Text
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
 
@@ -103,6 +105,17 @@ def message_of(fragments: Iterable[str]) -> list[ResponseEvent]:
     return assembler.take()
 
 
+def call_of(fragments: Iterable[str]) -> list[ResponseEvent]:
+    """A response that is one call, whose arguments are a text without line feeds."""
+    assembler = _assembler()
+    item = assembler.open(FunctionCall("call_1", "look"))
+    for fragment in ['{"text": "', *fragments, '"}']:
+        assembler.arguments(item, fragment.replace("\n", " "))
+    assembler.close(item)
+    assembler.complete("tool_calls")
+    return assembler.take()
+
+
 def _parts_of(text: str, size: int) -> list[ResponseEvent]:
     """A message with two texts, the first of which ends within a word."""
     assembler = _assembler()
@@ -150,7 +163,7 @@ def _all_kinds(text: str, size: int, ending: str) -> list[ResponseEvent]:
         assembler.summary(reasoning, fragment)
     assembler.close(reasoning)
     assembler.notice("first", "a notice")
-    message = assembler.open(Message("assistant"))
+    message = assembler.open(Message("assistant", native={"source": text}))
     other = assembler.open(Message("assistant", choice=1))
     assembler.passthrough("first", {"number": 1})
     for fragment in pieces_of(text, size):
@@ -158,6 +171,7 @@ def _all_kinds(text: str, size: int, ending: str) -> list[ResponseEvent]:
         assembler.text(other, fragment)
     assembler.passthrough("second", {"number": 2})
     assembler.notice("second", "another notice")
+    assembler.annotation(message, {"type": "citation", "start_index": 0, "end_index": 5})
     assembler.close(message)
     assembler.metadata({"segment": text})
     for fragment in pieces_of("I cannot say more.", size):
@@ -176,6 +190,27 @@ def _all_kinds(text: str, size: int, ending: str) -> list[ResponseEvent]:
         assembler.close(unfinished)
         assembler.complete("length" if ending == "length" else "tool_calls")
     return assembler.take()
+
+
+class ListSource:
+    """Events one by one; it knows whether it was closed."""
+
+    def __init__(self, events: Sequence[Any]) -> None:
+        self.is_closed = False
+        self._events: Iterator[Any] = iter(events)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        await anyio.lowlevel.checkpoint()
+        for event in self._events:
+            return event
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Notes that it was closed."""
+        self.is_closed = True
 
 
 # --- what is compared ---
@@ -297,6 +332,19 @@ def texts_in(events: Sequence[Any]) -> dict[int, str]:
             elif isinstance(event.item, Reasoning):
                 texts[event.index] = event.item.content
     return texts
+
+
+def citations_agree(events: Sequence[Any]) -> bool:
+    """Whether each finished message has as many citations as there were events of them."""
+    counts: dict[int, int] = {}
+    for event in events:
+        if isinstance(event, AnnotationAdded):
+            counts[event.index] = counts.get(event.index, 0) + 1
+        elif isinstance(event, OutputItemDone) and isinstance(event.item, Message):
+            parts = [part for part in event.item.content if isinstance(part, Text)]
+            if counts.get(event.index, 0) != sum([len(part.annotations) for part in parts]):
+                return False
+    return True
 
 
 def mark(event: Any) -> str:

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from streamlib.pipeline.stages import Stage, as_stages, through, without_loop
+from streamlib.pipeline.machine import Stage, without_loop
+from streamlib.pipeline.stages import as_stages, through
 from streamlib.request.build import Request
 from streamlib.request.history import ALL_OUTPUTS
 from streamlib.request.prompt import Prompt

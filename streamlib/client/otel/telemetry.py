@@ -31,7 +31,7 @@ from streamlib.client.otel.attributes import (
 from streamlib.client.otel.content import CAPTURE_MODES, Content, ContentWriter
 from streamlib.client.otel.metrics import Instruments, metric_attributes
 from streamlib.client.watch import HasResponse, RunWatch, StreamWatch
-from streamlib.pipeline.stages import Stage
+from streamlib.pipeline.machine import Stage
 from streamlib.request.build import Request
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response

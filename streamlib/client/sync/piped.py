@@ -13,9 +13,8 @@ import anyio
 from streamlib.client.hooks import OnEvent, call_hook
 from streamlib.client.sync.loop_thread import result_of
 from streamlib.pipeline.flow import CALL_OUTPUTS
-from streamlib.pipeline.opening import PipeOptions, merged
+from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.reading import BatchSource, EventLists
-from streamlib.pipeline.stages import Stage
 from streamlib.pipeline.stream import Pipeline
 from streamlib.pipeline.sync_stream import Driver
 from streamlib_parsers.events import ResponseEvent, RunEvent
@@ -172,7 +171,7 @@ class LoopDriver(HostedDriver):
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""
-        together = merged(self._options, options)
+        together: PipeOptions = {**self._options, **options}
         every = (*self._stages, *stages)
         return LoopDriver(self._stream, self._events, self._client, every, together)
 

@@ -26,7 +26,7 @@ from streamlib.client.stream_config import StreamConfig
 from streamlib.client.stream_state import ENDED
 from streamlib.client.sync.loop_thread import LoopThread
 from streamlib.pipeline.item_streams import sync_items
-from streamlib.pipeline.opening import PipeOptions
+from streamlib.pipeline.machine import PipeOptions
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
 from streamlib.request.build import Request
@@ -44,7 +44,7 @@ from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
     from streamlib.client.sync import SyncClient
-    from streamlib.pipeline.stages import Stage
+    from streamlib.pipeline.machine import Stage
     from streamlib.pipeline.sync_stream import Driver
 
 T = TypeVar("T")

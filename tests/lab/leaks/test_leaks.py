@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lab.leaks.__main__ import SECRETS, TEXTS, count_leaks, redact
+from lab.leaks.__main__ import SECRETS, TEXTS, count_every_split, count_leaks, redact
+from lab.leaks.every_split import outputs_of
 from lab.leaks.places import ENCODERS
 from streamlib.pipeline.stages import chain
 
@@ -15,5 +16,29 @@ def test_replace_leaves_no_secret_in_any_place() -> None:
 
 def test_every_place_shows_a_secret_that_is_left() -> None:
     counts = count_leaks(chain(), 5 * TEXTS, encode=1, seed=7)
-    places = {"deltas", "response", "recording", *ENCODERS, *[f"{name} body" for name in ENCODERS]}
+    places = {"deltas", "response", "recording", "log", *ENCODERS}
+    places |= {f"{name} body" for name in ENCODERS}
     assert counts["leaks"] == dict.fromkeys(places, 5)
+
+
+def test_every_split_of_a_text_lets_out_the_same() -> None:
+    counts = count_every_split(7, texts=2)
+    assert counts["leaks"] == counts["differing"] == 0
+    assert counts["fewest_splits"] > 1_000_000
+
+
+def test_every_split_that_leaks_is_counted() -> None:
+    every = outputs_of(OneDeltaAtATime(), "a ab b", None)
+    assert every.outputs == {"a - b": 16, "a ab b": 16}
+
+
+class OneDeltaAtATime:
+    """Removes "ab" where one delta has all of it, as a function of a delta would."""
+
+    buffered = 0
+
+    def feed(self, text: str) -> list[str]:
+        return [text.replace("ab", "-")]
+
+    def close(self) -> list[str]:
+        return []

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from streamlib import (
+    AnnotationAdded,
     Completed,
     ErrorInfo,
     Failed,
@@ -47,6 +48,7 @@ from streamlib.pipeline import (
     window,
     without,
 )
+from streamlib.pipeline import replace as replace_text
 from streamlib.testing.stage_checks import StageViolation, check_stage
 
 
@@ -484,6 +486,39 @@ def without_choices(event: ResponseEvent) -> ResponseEvent:
     return replace(event, choices=()) if isinstance(event, Completed) else event
 
 
+def stopped_anyway(event: ResponseEvent) -> ResponseEvent | list[ResponseEvent]:
+    """Says of a failure that the stage has ended the stream."""
+    if not isinstance(event, Failed):
+        return event
+    return [Notice("stopped_by_stage"), Completed(stop_reason="stop")]
+
+
+def cancelled_anyway(event: ResponseEvent) -> ResponseEvent:
+    if isinstance(event, Failed):
+        return replace(event, error=ErrorInfo("cancelled", "a stage ended the stream"))
+    return event
+
+
+def marked_native(event: ResponseEvent) -> ResponseEvent:
+    if isinstance(event, OutputItemDone) and event.item.native:
+        event.item.native["seen"] = True
+    return event
+
+
+class LateCalls(Machine):
+    """Lets out a call when it is complete."""
+
+    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        is_call = isinstance(event, OutputItemAdded) and isinstance(event.item, FunctionCall)
+        if is_call or self.held:
+            self.held.append(event)
+            if not isinstance(event, OutputItemDone):
+                return []
+        events = self.held or [event]
+        self.held = []
+        return events
+
+
 BROKEN: dict[str, Callable[[], Any]] = {
     "rewrites deltas alone": lambda: map_events(shout),
     "redacts each delta": lambda: map_events(redacted),
@@ -525,6 +560,11 @@ BROKEN: dict[str, Callable[[], Any]] = {
     "reads deltas alone": lambda: from_machine(OfDeltasAlone),
     "completes items": lambda: map_events(complete_items),
     "drops choices": lambda: map_events(without_choices),
+    "stops at failures": lambda: map_events(stopped_anyway),
+    "cancels failures": lambda: map_events(cancelled_anyway),
+    "drops citations": lambda: map_events(dropping(AnnotationAdded)),
+    "marks native fields": lambda: map_events(marked_native),
+    "delays calls": lambda: from_machine(LateCalls),
 }
 
 
@@ -554,6 +594,11 @@ FOUND_AS = {
     "reads deltas alone": "one text",
     "completes items": "no lie",
     "drops choices": "no lie",
+    "stops at failures": "no lie",
+    "cancels failures": "no lie",
+    "drops citations": "one text",
+    "marks native fields": "no state",
+    "delays calls": "no needless wait",
 }
 """The invariant that is named, where it is not that of the whole stream."""
 
@@ -624,6 +669,7 @@ RIGHT: dict[str, Callable[[], Any]] = {
     "guard": lambda: guard(lambda unit: "secret" not in unit),
     "stop_at": lambda: stop_at("END"),
     "limit": lambda: limit(characters=60),
+    "text, then time": lambda: chain(replace_text(r"\d{3}", "#"), coalesce(0.05)),
     "several": lambda: chain(Measure(), tap(ignored), coalesce(0.01), only(OutputTextDelta)),
 }
 
