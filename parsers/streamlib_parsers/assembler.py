@@ -239,7 +239,7 @@ class EventAssembler(Envelope):
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "refusal", part), delta)
         if delta or logprobs:
-            item.part(part).refusal_fragments.append(delta)
+            item.part(part).other("refusal").append(delta)
             self._events.append(
                 RefusalDelta(
                     item.index, part, delta, logprobs, seq=self._next_seq(), agent=item.agent
@@ -259,9 +259,9 @@ class EventAssembler(Envelope):
         open_part = item.part(part)
         open_part.media_type = media_type or open_part.media_type
         if data:
-            open_part.data.append(data)
+            open_part.other("data").append(data)
         if transcript:
-            open_part.transcript_fragments.append(transcript)
+            open_part.other("transcript").append(transcript)
         self._events.append(
             MediaDelta(
                 item.index,
