@@ -137,7 +137,7 @@ class SSEFraming:
                 return None
         data, _, behind = rest.partition(b"\n")
         # Anything else than a blank line means several events, or an event of several lines.
-        if behind != b"\n" and behind != b"\r\n":
+        if behind not in (b"\n", b"\r\n"):
             return None
         if CR in data:
             # Unless it belongs to the line's end, another one is left, which ends a line too.

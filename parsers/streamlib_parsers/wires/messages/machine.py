@@ -143,6 +143,11 @@ MESSAGE_KEYS: Final = frozenset(
 )
 """Keys of the message of a `message_start` that are read. Every other key is metadata."""
 
+DELTA_KEYS: Final = frozenset({"type", "delta", "usage"})
+STOP_KEYS: Final = frozenset({"type", "stop_reason", "stop_sequence"})
+TYPE: Final = frozenset({"type"})
+"""The same keys of a `message_delta`, of its `delta`, and of a `message_stop`."""
+
 TextEmitter: TypeAlias = Callable[[EventAssembler, OpenItem, str], None]
 
 NO_TEXT: Final[tuple[None, TextEmitter]] = (None, EventAssembler.text)
@@ -454,14 +459,14 @@ class Machine:
         delta = value.get("delta")
         if isinstance(delta, dict):
             self._read_stop(delta)
-            self._assembler.other_metadata(delta, {"type", "stop_reason", "stop_sequence"})
+            self._assembler.other_metadata(delta, STOP_KEYS)
         self._read_usage(value.get("usage"))
-        self._assembler.other_metadata(value, {"type", "delta", "usage"})
+        self._assembler.other_metadata(value, DELTA_KEYS)
 
     def _on_message_stop(self, message: MessageStop, data: bytes) -> None:
         # Blocks that are still open take no more deltas; the assembler closes them incomplete.
         self._blocks.clear()
-        self._assembler.other_metadata(decode_any(data), {"type"})
+        self._assembler.other_metadata(decode_any(data), TYPE)
 
     def _on_ping(self, message: Ping, data: bytes) -> None:
         """It keeps the connection alive, and is no progress of the response."""

@@ -28,9 +28,10 @@ def usage(raw: dict[str, Any]) -> Usage:
     since they are another model's.
     """
     counts = counts_of(raw, UsageCounts)
-    for iteration in objects_at(raw, "iterations"):
-        if iteration.get("type") == "compaction":
-            _add(counts, counts_of(iteration, UsageCounts))
+    if raw.get("iterations"):
+        for iteration in objects_at(raw, "iterations"):
+            if iteration.get("type") == "compaction":
+                _add(counts, counts_of(iteration, UsageCounts))
     written = counts.cache_creation_input_tokens
     read = counts.cache_read_input_tokens
     input_tokens = counts.input_tokens
