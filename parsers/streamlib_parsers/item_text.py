@@ -28,7 +28,7 @@ STREAMED_FIELDS: Final[dict[type, tuple[str, ...]]] = {
 }
 """The fields that deltas fill."""
 
-_CALL_TEXTS: Final = {
+_CALL_TEXTS: Final[dict[type, str]] = {
     FunctionCall: "arguments",
     ServerToolCall: "arguments",
     CustomToolCall: "input",

@@ -364,11 +364,13 @@ class Machine:
         """Reads what the start of a block already contains (complete bodies: all of it)."""
         assembler = self._assembler
         if kind == "text":
-            for citation in objects_at(block, "citations"):
-                assembler.annotation(item, citation)
+            if block.get("citations"):
+                for citation in objects_at(block, "citations"):
+                    assembler.annotation(item, citation)
             # A text block without any text is a message with one empty text.
             item.part(0)
-            assembler.text(item, string_at(block, "text"))
+            if block.get("text"):
+                assembler.text(item, string_at(block, "text"))
         elif kind == "thinking":
             assembler.reasoning(item, string_at(block, "thinking"))
         elif kind == "fallback" and isinstance(block.get("to"), dict):

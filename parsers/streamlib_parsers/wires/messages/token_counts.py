@@ -48,7 +48,10 @@ def usage(raw: dict[str, Any]) -> Usage:
     if reasoning is None and counts.output_tokens_details is not None:
         reasoning = counts.output_tokens_details.thinking_tokens
     output = counts.output_tokens
-    return Usage(input_tokens, output, read, written, reasoning, five_minutes, hour, day, raw=raw)
+    # By position: half the time of keywords.
+    return Usage(
+        input_tokens, output, read, written, reasoning, five_minutes, hour, day, {}, {}, {}, raw
+    )
 
 
 def _add(counts: UsageCounts, more: UsageCounts) -> None:
