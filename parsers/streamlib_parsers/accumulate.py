@@ -278,15 +278,15 @@ class Accumulator:
         self._change(event.index).paragraph(event.summary_index).append(event.delta)
 
     def _refusal(self, event: RefusalDelta) -> None:
-        self._change(event.index).part(event.content_index).refusal_fragments.append(event.delta)
+        self._change(event.index).part(event.content_index).other("refusal").append(event.delta)
 
     def _media(self, event: MediaDelta) -> None:
         part = self._change(event.index).part(event.content_index)
         part.media_type = event.media_type or part.media_type
         if event.data:
-            part.data.append(event.data)
+            part.other("data").append(event.data)
         if event.transcript:
-            part.transcript_fragments.append(event.transcript)
+            part.other("transcript").append(event.transcript)
 
     def _annotation(self, event: AnnotationAdded) -> None:
         self._change(event.index).part(event.content_index).annotations.append(event.annotation)

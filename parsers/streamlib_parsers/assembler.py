@@ -239,7 +239,7 @@ class EventAssembler(Envelope):
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "refusal", part), delta)
         if delta or logprobs:
-            item.part(part).refusal_fragments.append(delta)
+            item.part(part).other("refusal").append(delta)
             self._events.append(
                 RefusalDelta(
                     item.index, part, delta, logprobs, seq=self._next_seq(), agent=item.agent
@@ -259,9 +259,9 @@ class EventAssembler(Envelope):
         open_part = item.part(part)
         open_part.media_type = media_type or open_part.media_type
         if data:
-            open_part.data.append(data)
+            open_part.other("data").append(data)
         if transcript:
-            open_part.transcript_fragments.append(transcript)
+            open_part.other("transcript").append(transcript)
         self._events.append(
             MediaDelta(
                 item.index,
@@ -303,7 +303,8 @@ class EventAssembler(Envelope):
         """
         if self.surrogates is not None:
             self.flush_surrogates(item)
-        if status == "completed" and self._has_invalid_arguments(item):
+        is_call = type(item.item) in CALLS_WITH_JSON  # asked here: no call for each message
+        if is_call and status == "completed" and self._has_invalid_arguments(item):
             status = "incomplete"
             self.notice("invalid_arguments", "the arguments are not complete JSON", item)
         if item.forced_incomplete:
@@ -313,9 +314,7 @@ class EventAssembler(Envelope):
 
     def _has_invalid_arguments(self, item: OpenItem) -> bool:
         call: Any = item.item
-        if item.free_text or type(call) not in CALLS_WITH_JSON:
-            return False
-        return not is_json("".join(item.arguments) or call.arguments)
+        return not (item.free_text or is_json("".join(item.arguments) or call.arguments))
 
     def finish_with(self, item: OpenItem, final: ResponseItem) -> None:
         """Closes an item with the wire's own final version.
@@ -471,5 +470,7 @@ def text_changes(before: ResponseItem, after: ResponseItem) -> Iterator[tuple[Em
         for index, paragraph in enumerate(after.summary):
             earlier_paragraph = before.summary[index] if index < len(before.summary) else ""
             yield EventAssembler.summary, earlier_paragraph, paragraph, index
-    elif type(before) is type(after) and call_text(after):
-        yield _arguments_part, call_text(before), call_text(after), 0
+    elif type(before) is type(after):
+        text = call_text(after)
+        if text:
+            yield _arguments_part, call_text(before), text, 0

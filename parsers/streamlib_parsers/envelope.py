@@ -142,11 +142,13 @@ class Envelope:
         """Emits those envelope keys that are new or have changed."""
         if not values:
             return
-        changed: dict[str, Any] = {
-            key: value
-            for key, value in values.items()
-            if self._metadata.get(key, _MISSING) != value
-        }
+        changed = dict(values)
+        if self._metadata:
+            changed = {
+                key: value
+                for key, value in values.items()
+                if self._metadata.get(key, _MISSING) != value
+            }
         if changed:
             changed = self._clean(changed)
             self._metadata.update(changed)

@@ -9,6 +9,9 @@ OWN_REFERENCES: Final = 2
 """References to a string that only `joined` knows: its variable and the argument of `getrefcount`.
 Newer interpreters count fewer."""
 
+SHORT: Final = 1024
+"""Characters that are joined again, whatever is new: to count what is new takes as long."""
+
 
 class GrowingText(list[str]):
     """The fragments of a text.
@@ -33,7 +36,7 @@ class GrowingText(list[str]):
         if count < 2:
             return self[0] if self else ""
         text = self[0]
-        if count > 2 and 2 * len(text) < sum(map(len, self)):
+        if count > 2 and (len(text) < SHORT or 2 * len(text) < sum(map(len, self))):
             # Most of the text is new, as in the first call: all is joined at once. Joining what is
             # new, and then both, would make two more copies.
             text = "".join(self)

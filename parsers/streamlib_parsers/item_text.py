@@ -28,14 +28,20 @@ STREAMED_FIELDS: Final[dict[type, tuple[str, ...]]] = {
 }
 """The fields that deltas fill."""
 
+_CALL_TEXTS: Final[dict[type, str]] = {
+    FunctionCall: "arguments",
+    ServerToolCall: "arguments",
+    CustomToolCall: "input",
+}
+
 
 def call_text(item: ResponseItem) -> str:
     """Arguments or input of a call; empty for every other kind of item."""
-    if isinstance(item, (FunctionCall, ServerToolCall)):
-        return item.arguments
-    if isinstance(item, CustomToolCall):
-        return item.input
-    return ""
+    field = _CALL_TEXTS.get(type(item))
+    if field is None:
+        return ""
+    text: str = getattr(item, field)
+    return text
 
 
 def part_text(part: ContentPart | None, kind: type[Text | Refusal]) -> str:
@@ -74,4 +80,6 @@ def fill_missing(final: ResponseItem, streamed: ResponseItem) -> ResponseItem:
     for name in STREAMED_FIELDS.get(type(final), ()):
         if not getattr(final, name):
             missing[name] = getattr(streamed, name)
+    if not missing:
+        return final
     return replace(final, **missing)

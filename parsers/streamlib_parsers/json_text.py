@@ -159,7 +159,13 @@ def string_at(values: Mapping[str, Any], key: str) -> str:
 
 def rest_of(values: Mapping[str, Any], *typed_keys: str) -> dict[str, Any] | None:
     """The keys of an object that no typed field holds; None if there are none."""
-    return {key: value for key, value in values.items() if key not in typed_keys} or None
+    rest: dict[str, Any] | None = None
+    for key, value in values.items():
+        if key not in typed_keys:
+            if rest is None:
+                rest = {}
+            rest[key] = value
+    return rest
 
 
 def objects_at(values: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -30,8 +30,12 @@ from streamlib_parsers.items import (
     Text,
 )
 
-NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 """What an item without parts or paragraphs has."""
+
+
+OtherText: TypeAlias = Literal["refusal", "data", "transcript"]
+"""A refusal; base64 text of an image or audio; what is spoken in the audio."""
 
 
 class OpenPart:
@@ -40,52 +44,49 @@ class OpenPart:
     Where a wire mixes them, each becomes a part of its own.
     """
 
-    __slots__ = (
-        "annotations",
-        "data",
-        "fragments",
-        "media_type",
-        "refusal_fragments",
-        "transcript_fragments",
-    )
+    __slots__ = ("annotations", "fragments", "media_type", "others")
 
     def __init__(self) -> None:
         self.fragments = GrowingText()
         """Text deltas."""
         self.annotations: list[JsonObject] = []
         """Citations of the text, in the order received."""
-        self.data = GrowingText()
-        """Base64 text of an image or audio."""
         self.media_type: str | None = None
         """The last media type reported; None until the wire names one."""
-        self.refusal_fragments = GrowingText()
-        """Refusal deltas."""
-        self.transcript_fragments = GrowingText()
-        """Deltas of the transcript of the audio."""
+        # Most parts hold text alone, and have none of these.
+        self.others: Mapping[OtherText, GrowingText] = NOTHING
+        """Fragments of what is not text, by its kind."""
+
+    def other(self, kind: OtherText) -> GrowingText:
+        """The fragments of one kind, created at first use."""
+        fragments = self.others.get(kind)
+        if fragments is None:
+            if not isinstance(self.others, dict):
+                self.others = {}
+            fragments = self.others[kind] = GrowingText()
+        return fragments
 
     def parts(self) -> tuple[ContentPart, ...]:
         """The parts accumulated so far; an empty text part if nothing was received."""
-        has_media = bool(self.data or self.media_type or self.transcript_fragments)
-        text = Text(self.fragments.joined())
-        if self.annotations:
-            text = Text(text.text, tuple(self.annotations))
-        # Most parts hold text alone, and a snapshot may be taken after every event.
-        if not (self.refusal_fragments or has_media):
+        text = Text(self.fragments.joined(), tuple(self.annotations))
+        # A snapshot may be taken after every event.
+        if not (self.others or self.media_type):
             return (text,)
         parts: list[ContentPart] = []
         if self.fragments or self.annotations:
             parts.append(text)
-        if self.refusal_fragments:
-            parts.append(Refusal(self.refusal_fragments.joined()))
-        if has_media:
+        refusal = self.others.get("refusal")
+        if refusal:
+            parts.append(Refusal(refusal.joined()))
+        if self.media_type or self.others.get("data") or self.others.get("transcript"):
             parts.append(self._media())
-        return tuple(parts)
+        return tuple(parts) or (text,)
 
     def _media(self) -> ContentPart:
-        data = self.data.joined() or None
+        data = self.other("data").joined() or None
         if (self.media_type or "").startswith("image/"):
             return unchecked(Image)(data=data, media_type=self.media_type)
-        transcript = self.transcript_fragments.joined() or None
+        transcript = self.other("transcript").joined() or None
         return unchecked(Audio)(data=data, media_type=self.media_type, transcript=transcript)
 
 

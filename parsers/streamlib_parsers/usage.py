@@ -199,8 +199,6 @@ def overlay(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
 
     Cumulative reports replace, they never add; a null or a missing key keeps the earlier value.
     """
-    merged = dict(raw)
-    for key, value in newer.items():
-        if value is not None:
-            merged[key] = value
-    return merged
+    if None in newer.values():
+        newer = {key: value for key, value in newer.items() if value is not None}
+    return raw | newer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import Any, Final, Never, Protocol, cast
 
@@ -23,7 +24,7 @@ from streamlib.request.allowed_tools import AllowedTools, choice_of_another_wire
 from streamlib.request.context import BuildContext, continues_stored_history
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
-from streamlib.request.headers import with_headers
+from streamlib.request.headers import BETA_HEADERS, with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged, without
 from streamlib.request.known_turns import KNOWN_TURNS
@@ -231,7 +232,7 @@ def _choose_structured_mode(draft: _Draft) -> None:
 def _add_headers(draft: _Draft) -> None:
     """Adds the prompt's headers, but betas of another wire: they name features of one service."""
     headers = dict(draft.prompt.headers)
-    for name in {spec.beta_header for spec in WIRE_SPECS.values()}:
+    for name in BETA_HEADERS:
         if name in headers and name != WIRE_SPECS[draft.wire_api].beta_header:
             draft.report.dropped(f"/headers/{name}", f"{draft.wire_api} has no such betas")
             del headers[name]
@@ -375,10 +376,14 @@ def _rename_tools(draft: _Draft) -> None:
 
 def _write_body(draft: _Draft) -> None:
     """Writes the body in the wire's own fields."""
-    # by name at run time: the builders of other wires are not loaded
-    module = importlib.import_module(f"streamlib.wires.{draft.wire_api}.build")
-    builder = cast("Builder", module)
+    builder = _builder(draft.wire_api)
     draft.built = builder.build(draft.prompt, draft.items, draft.context)
+
+
+@cache
+def _builder(wire_api: WireApi) -> Builder:
+    """The builder of a wire, by name at run time: those of other wires are not loaded."""
+    return cast("Builder", importlib.import_module(f"streamlib.wires.{wire_api}.build"))
 
 
 def _apply_provider_steps(draft: _Draft) -> None:

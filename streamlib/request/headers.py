@@ -60,7 +60,7 @@ _OF_TRANSPORT: Final = frozenset(
 their values."""
 
 
-_BETA_HEADERS: Final = frozenset(
+BETA_HEADERS: Final = frozenset(
     spec.beta_header for spec in WIRE_SPECS.values() if spec.beta_header
 )
 """Headers that are lists of betas."""
@@ -132,7 +132,7 @@ def joined_headers(under: Mapping[str, str], over: Mapping[str, str]) -> dict[st
     """Headers of which the second win; the lists of betas are joined. Names are in lower case."""
     joined = dict(under)
     for name, value in over.items():
-        if name in joined and name in _BETA_HEADERS:
+        if name in joined and name in BETA_HEADERS:
             joined[name] = ",".join(joined_lists(joined[name], value))
         else:
             joined[name] = value

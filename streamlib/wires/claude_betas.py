@@ -53,6 +53,9 @@ VALUES: Final[Mapping[tuple[str, str], str]] = {
 }
 """Dotted path and value -> the beta of the value."""
 
+_PATHS: Final = (*FIELDS, *(path for path, _ in VALUES))
+_FIRST_KEYS: Final = frozenset(path.partition(".")[0] for path in _PATHS)
+
 EDITS: Final[Mapping[str, str]] = {
     "clear_tool_uses_20250919": _CONTEXT_EDITING,
     "clear_thinking_20251015": _CONTEXT_EDITING,
@@ -148,12 +151,13 @@ def _date(beta: str) -> str:
 
 
 def _betas_of_fields(body: JsonObject) -> Iterator[str]:
-    for path, beta in FIELDS.items():
-        if _value(body, path) is not None:
-            yield beta
-    for (path, value), beta in VALUES.items():
-        if _value(body, path) == value:
-            yield beta
+    if not _FIRST_KEYS.isdisjoint(body):  # most requests have none of them
+        for path, beta in FIELDS.items():
+            if _value(body, path) is not None:
+                yield beta
+        for (path, value), beta in VALUES.items():
+            if _value(body, path) == value:
+                yield beta
     yield from _betas_of_types(_value(body, "context_management.edits"), EDITS)
     yield from _betas_of_tools(body.get("tools"))
     if body.get("mcp_servers"):

@@ -17,6 +17,9 @@ from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed
 from streamlib_parsers.framing import Frame, NamedPayload
 from streamlib_parsers.limits import LIMITS, Limits
 
+_LF: Final = 0x0A
+_BRACE: Final = 0x7B
+_END_BRACE: Final = 0x7D
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r"
 _FIRST_BYTES_OF_JSON: Final = b'{["-0123456789tfn'
@@ -39,12 +42,12 @@ class NdjsonFraming:
 
     def single(self, chunk: bytes) -> NamedPayload | None:
         """A chunk that is one line, without its LF, else None."""
-        line, _, behind = chunk.partition(b"\n")
-        if behind or self._buffered or len(line) > self._limit:
+        line = chunk[:-1]
+        if _LF in line or self._buffered or not 1 < len(line) <= self._limit:
             return None
         # A line from brace to brace is not blank, and neither a byte order mark nor a CR is at
         # its ends.
-        if line[:1] != b"{" or line[-1:] != b"}" or len(line) == len(chunk):
+        if chunk[-1] != _LF or line[0] != _BRACE or line[-1] != _END_BRACE:
             return None
         self._is_first_line = self.blank = False
         return None, line

@@ -129,9 +129,6 @@ class SSEFraming:
         """Name and payload of a chunk that is one usual event, else None."""
         if not self._at_event_start or not 0 < len(chunk) <= self._limit:
             return None
-        # A usual event begins with `data` or `event`: others are not worth the search below.
-        if chunk[0] not in b"de":
-            return None
         head, _, rest = chunk.partition(b"data: ")
         name = self._names.get(head, _UNKNOWN)
         if name == _UNKNOWN:
@@ -152,15 +149,15 @@ class SSEFraming:
 
     def _read_head(self, head: bytes) -> str | None:
         """The name in bytes before `data: ` that are not in the table; or `_UNKNOWN`."""
-        # The first event comes here, for the table is empty. It begins with a field: no BOM was
-        # before it, and a later one is data.
-        self._skip = b""
         name = None
         if head:
             match = _NAME_LINE.fullmatch(head)
             if match is None:
                 return _UNKNOWN
             name = _name_or_none(match[1])
+        # The first event comes here, for the table is empty. It begins with a field: no BOM was
+        # before it, and a later one is data.
+        self._skip = b""
         if len(self._names) <= _MAX_NAMES:
             self._names[head] = name
         return name

@@ -347,9 +347,9 @@ class ChoiceAssembler:
         # id belongs to the part.
         self.item.fields["content"] = (
             unchecked(Audio)(
-                data=joined_base64(part.data) or None,
+                data=joined_base64(part.other("data")) or None,
                 name=audio_id if isinstance(audio_id, str) else None,
-                transcript="".join(part.transcript_fragments) or None,
+                transcript="".join(part.other("transcript")) or None,
             ),
         )
         if native:

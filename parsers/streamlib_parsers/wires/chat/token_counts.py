@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.usage import Usage, count
+from streamlib_parsers.usage import Usage, count, number
 
 __all__ = ["CACHE_READS", "CACHE_WRITES", "REASONING_TOKENS", "contradictions", "usage"]
 
@@ -82,9 +82,9 @@ def _modalities(raw: JsonObject, *names: str) -> dict[str, int]:
         return counts
     for modality, key in MODALITY_KEYS.items():
         for values in details:
-            number = count(values, key)
-            if number is not None:
-                counts[modality] = number
+            tokens = number(values.get(key))
+            if tokens is not None:
+                counts[modality] = tokens
                 break
     return counts
 

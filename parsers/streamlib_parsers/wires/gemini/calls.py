@@ -18,8 +18,7 @@ to the streamed call. A call that has an id keeps it in `id`; one without gets a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +26,7 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
+from streamlib_parsers.wires.gemini.chunks import TypedCall
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Object,
@@ -96,12 +96,35 @@ class Calls:
             self._sign(earlier, part)
             self._assembler.notice("repeated_call", f"{name} {wire_id}", earlier.item)
         elif name:
-            self._start(part, call, name, wire_id)
+            # Partial arguments become arguments, so they stay in no `native`.
+            inner = rest(call, *NAMED_KEYS)
+            started = self._start(name, wire_id, state(part, "functionCall", inner=inner))
+            if "partialArgs" in call or is_true(call, "willContinue"):
+                self._streamed = started
+                self._continue(started, {}, call)  # the signature of the part is in its state
+            else:
+                self._assembler.arguments(started.item, arguments_of(call))
         elif self._streamed is not None:
             self._continue(self._streamed, part, call)
         elif call.keys() - {"willContinue"} or len(part) > 1:
             self._add_nameless(part, call, wire_id)
         # Else it is the end of a call that has ended already.
+
+    def add(self, call: TypedCall, fields: dict[str, Any]) -> bool:
+        """Add a complete call of a new id, or of none; returns False for any other.
+
+        Args:
+            call: the call.
+            fields: further fields of its item.
+        """
+        wire_id = call.id or ""
+        if not call.name or call.willContinue or call.partialArgs or wire_id in self._by_id:
+            return False
+        started = self._start(call.name, wire_id, fields)
+        if call.args != NULL:
+            arguments = bytes(call.args).decode("utf-8", "replace")
+            self._assembler.arguments(started.item, arguments)
+        return True
 
     @property
     def is_streaming(self) -> bool:
@@ -137,14 +160,14 @@ class Calls:
             self.any_completed = True
         return True
 
-    def _start(self, part: Object, call: Object, name: str, wire_id: str) -> None:
+    def _start(self, name: str, wire_id: str, fields: dict[str, Any]) -> Call:
         self.stop(by_model=True)
         is_duplicate = wire_id in self._by_id
         call_id = wire_id
         # Call ids must be unique in a history; the wire's stays in `id`.
         if is_duplicate or not wire_id:
             call_id = self._assembler.new_call_id()
-        item = self._open(part, call, call_id, name, wire_id)
+        item = self._open(call_id, name, wire_id, fields)
         started = Call(item, name)
         self._by_item[item.index] = started
         if is_duplicate:
@@ -153,11 +176,7 @@ class Calls:
             )
         elif wire_id:
             self._by_id[wire_id] = started
-        if "partialArgs" in call or is_true(call, "willContinue"):
-            self._streamed = started
-            self._continue(started, {}, call)  # the signature of the part is in its state
-        else:
-            self._assembler.arguments(item, arguments_of(call))
+        return started
 
     def _continue(self, streamed: Call, part: Object, call: Object) -> None:
         """Read a further part of the streamed call."""
@@ -195,17 +214,15 @@ class Calls:
     def _add_nameless(self, part: Object, call: Object, wire_id: str) -> None:
         """Add a call without a name: it is kept, but nobody can answer it."""
         call_id = wire_id or self._assembler.new_call_id()
-        item = self._open(part, call, call_id, "", wire_id)
+        # Without a name there is no call that partial arguments could be added to.
+        typed = NAMED_KEYS if "name" in call else TYPED_KEYS
+        fields = state(part, "functionCall", inner=rest(call, *typed))
+        item = self._open(call_id, "", wire_id, fields)
         self._assembler.arguments(item, arguments_of(call))
         self._assembler.notice("nameless_call", "a functionCall without a name", item)
         self._assembler.close(item, "incomplete")
 
-    def _open(self, part: Object, call: Object, call_id: str, name: str, wire_id: str) -> OpenItem:
-        typed: Sequence[str] = TYPED_KEYS
-        if "name" in call:
-            # They become arguments. Without a name there is no call that they could be added to.
-            typed = NAMED_KEYS
-        fields = state(part, "functionCall", inner=rest(call, *typed))
+    def _open(self, call_id: str, name: str, wire_id: str, fields: dict[str, Any]) -> OpenItem:
         opened = FunctionCall(call_id, name, id=wire_id or None, choice=self._choice, **fields)
         return self._assembler.open(opened)
 

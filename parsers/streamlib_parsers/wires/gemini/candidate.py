@@ -27,6 +27,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.calls import Calls
+from streamlib_parsers.wires.gemini.chunks import Part
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Object,
@@ -108,6 +109,23 @@ class Candidate:
 
     # --- parts: one method for each kind ---
 
+    def read(self, part: Part) -> bool:
+        """Reads a part that is text or a complete call; returns False for any other."""
+        if part.executableCode or part.codeExecutionResult or part.toolCall or part.toolResponse:
+            return False
+        call, text = part.functionCall, part.text
+        fields: dict[str, Any] = {}
+        if part.thoughtSignature:
+            fields["signature"] = part.thoughtSignature
+        if call is None and text is not None:
+            self._add_text(text, fields, is_reasoning=part.thought is True)
+        elif call is None or text is not None or part.thought is not None:
+            return False
+        else:
+            self.close_text()
+            return self.calls.add(call, fields)
+        return True
+
     def read_part(self, part: Object) -> None:
         """Read one part of any kind, without its nulls."""
         for kind in part:
@@ -119,9 +137,10 @@ class Candidate:
             self._read_unknown(part)
 
     def _read_text(self, part: Object, kind: str) -> None:
-        text = as_string(part["text"])
-        is_reasoning = is_true(part, "thought")
         fields = state(part, kind, "thought")
+        self._add_text(as_string(part["text"]), fields, is_reasoning=is_true(part, "thought"))
+
+    def _add_text(self, text: str, fields: dict[str, Any], *, is_reasoning: bool) -> None:
         if not fields:
             if text:
                 self.append(text, is_reasoning=is_reasoning)

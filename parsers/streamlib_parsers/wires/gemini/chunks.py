@@ -9,13 +9,16 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
-from msgspec.json import encode
 
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.wires.gemini.parts import Index, Object
+from streamlib_parsers.wires.gemini.parts import Index
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Details: TypeAlias = list[JsonObject]
+
+
+NOTHING: Final = Raw()
+"""A key that was not sent."""
 
 
 class Counts(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
@@ -36,24 +39,27 @@ class Counts(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     serviceTier: str | None = None  # noqa: N815
 
 
-class Part(Struct, gc=False, forbid_unknown_fields=True):
-    """A part that is text, a signature or a call, as nearly all are."""
+class TypedCall(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A function call; only Vertex sends its last two keys."""
 
+    name: str | None = None
+    args: Raw = NOTHING
+    id: str | None = None
+    willContinue: Raw = NOTHING  # noqa: N815
+    partialArgs: Raw = NOTHING  # noqa: N815
+
+
+class Part(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a kind that is sent often."""
+
+    functionCall: TypedCall | None = None  # noqa: N815
+    executableCode: Raw = NOTHING  # noqa: N815
+    codeExecutionResult: Raw = NOTHING  # noqa: N815
+    toolCall: Raw = NOTHING  # noqa: N815
+    toolResponse: Raw = NOTHING  # noqa: N815
     text: str | None = None
     thought: bool | None = None
     thoughtSignature: str | None = None  # noqa: N815
-    functionCall: Raw = Raw()  # noqa: N815
-
-    def as_object(self) -> Object:
-        """The part as the reader of all other parts takes it."""
-        values: Object = {}
-        if self.functionCall:
-            values["functionCall"] = self.functionCall
-        for key in ("text", "thought", "thoughtSignature"):
-            value = getattr(self, key)
-            if value is not None:
-                values[key] = Raw(encode(value))
-        return values
 
 
 class Content(Struct, gc=False, forbid_unknown_fields=True):

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Raw
+from msgspec.json import encode
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
@@ -154,10 +155,10 @@ class Machine:
         candidate = self._candidates.get(typed.index) or self._add_candidate(typed.index)
         if typed.content is not None:
             for part in typed.content.parts or ():
-                if part.text is None or part.thoughtSignature is not None or part.functionCall:
-                    candidate.read_part(part.as_object())
-                elif part.text:
-                    candidate.append(part.text, is_reasoning=bool(part.thought))
+                if not candidate.read(part):
+                    # Before its values are decoded one by one.
+                    raw = assembler.mark_surrogates(encode(part))
+                    candidate.read_part(present(as_object(raw)))
         # 0 and "" mean none: serialisers write them for an enum that is not set.
         candidate.reason = typed.finishReason or candidate.reason
         if typed.finishMessage is not None or typed.groundingMetadata is not None:

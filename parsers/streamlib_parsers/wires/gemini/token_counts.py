@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.usage import Usage, count, number, overlay, total
+from streamlib_parsers.usage import Usage, count, number, total
 from streamlib_parsers.wires.gemini.chunks import Counts, Details
 
 MODALITIES: Final[dict[int, str]] = {1: "text", 2: "image", 3: "video", 4: "audio", 5: "document"}
@@ -125,17 +125,17 @@ def merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
         raw: the reports so far.
         newer: the newest report, without nulls.
     """
-    if len(raw | newer) == len(newer):
+    if raw.keys() <= newer.keys():
         return newer
     new_total = count(newer, "totalTokenCount")
     old_total = count(raw, "totalTokenCount")
     if new_total is None or old_total is None or new_total < old_total:
-        return overlay(raw, newer)
+        return raw | newer
     # The wire leaves out zeros. Where the counts that were sent make up the new total, those that
     # are missing are zero, not unchanged.
     if total(*(count(newer, key) for key in SUMMED)) == new_total:
         raw = {key: value for key, value in raw.items() if key not in OMITTED_AT_ZERO}
-    return overlay(raw, newer)
+    return raw | newer
 
 
 def _modalities(details: Details | None, more: Details | None = None) -> dict[str, int]:

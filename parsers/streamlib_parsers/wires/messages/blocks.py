@@ -92,9 +92,9 @@ BLOCKS: Final[dict[str, Callable[[dict[str, Any]], ResponseItem]]] = {
 
 def item_of(kind: str, block: dict[str, Any]) -> ResponseItem:
     """The item of a block (wire: `content_block`) whose type is `kind`."""
+    make_item = BLOCKS.get(kind)
+    if make_item is not None:
+        return make_item(block)
     if kind.endswith("_tool_result"):
         return _result_block(block)
-    make_item = BLOCKS.get(kind)
-    if make_item is None:
-        return Opaque(kind, block)
-    return make_item(block)
+    return Opaque(kind, block)

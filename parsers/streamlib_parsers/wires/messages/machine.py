@@ -143,7 +143,23 @@ MESSAGE_KEYS: Final = frozenset(
 )
 """Keys of the message of a `message_start` that are read. Every other key is metadata."""
 
-TextEmitter: TypeAlias = Callable[[OpenItem, str], None]
+DELTA_KEYS: Final = frozenset({"type", "delta", "usage"})
+STOP_KEYS: Final = frozenset({"type", "stop_reason", "stop_sequence"})
+TYPE: Final = frozenset({"type"})
+"""The same keys of a `message_delta`, of its `delta`, and of a `message_stop`."""
+
+TextEmitter: TypeAlias = Callable[[EventAssembler, OpenItem, str], None]
+
+NO_TEXT: Final[tuple[None, TextEmitter]] = (None, EventAssembler.text)
+"""Of the items that take no text: the method is never called."""
+
+TEXT_HANDLING: Final[dict[type, tuple[type[TextBearingDelta] | None, TextEmitter]]] = {
+    Message: (TextDelta, EventAssembler.text),
+    Reasoning: (ThinkingDelta, EventAssembler.reasoning),
+    FunctionCall: (InputJsonDelta, EventAssembler.arguments),
+    ServerToolCall: (InputJsonDelta, EventAssembler.arguments),
+}
+"""Item class -> the class of its text deltas, and the method that emits their text."""
 
 
 class Block:
@@ -151,12 +167,9 @@ class Block:
 
     __slots__ = ("emit_text", "item", "text_delta")
 
-    def __init__(
-        self, item: OpenItem, text_delta: type[TextBearingDelta] | None, emit_text: TextEmitter
-    ) -> None:
+    def __init__(self, item: OpenItem) -> None:
         self.item = item
-        self.text_delta = text_delta
-        self.emit_text = emit_text
+        self.text_delta, self.emit_text = TEXT_HANDLING.get(type(item.item), NO_TEXT)
 
 
 class Machine:
@@ -168,9 +181,9 @@ class Machine:
         self._state = State.START
         # Open blocks by wire index; empty again after message_stop.
         self._blocks: dict[int, Block] = {}
-        # Raw `input` of the starts of open calls, by wire index, until their block stops: only then
-        # is it known that no delta came, which would win over it.
-        self._inputs: dict[int, bytes] = {}
+        # Starts of open calls, by wire index, until their block stops: only then is it known that
+        # no delta came, which would win over their `input`.
+        self._starts: dict[int, msgspec.Raw] = {}
         # Indexes that were opened in this message: none may be opened twice, or its deltas could
         # belong to either block. Each opened an item, so `Limits.items` bounds it.
         self._seen: set[int] = set()
@@ -206,7 +219,7 @@ class Machine:
             # union, which mypy would understand, costs 4 % of the time of a stream.
             delta: TextBearingDelta = message.delta  # type: ignore[assignment]
             if block is not None and type(delta) is block.text_delta and delta.text:
-                block.emit_text(block.item, delta.text)
+                block.emit_text(self._assembler, block.item, delta.text)
                 return
         self._apply(message, data)
 
@@ -315,25 +328,24 @@ class Machine:
 
     def _on_start(self, message: ContentBlockStart, data: bytes) -> None:
         index = message.index
-        raw = bytes(message.content_block)
         if index in self._seen:
             # Its deltas could not be distinguished from those of the first one.
             raise malformed(f"block {index} was started twice", data)
-        block = _decode_block(raw)
+        block = _decode_block(message.content_block)
         if not isinstance(block, dict):
             raise malformed("content_block_start: a block is not an object", data)
         kind = string_at(block, "type")
         self._seen.add(index)
         item = self._open(item_of(kind, block))
-        text_delta, emit_text = self._text_handling(item.item)
-        self._blocks[index] = Block(item, text_delta, emit_text)
+        self._blocks[index] = Block(item)
         if kind in CALLS:
-            # In the provider's own bytes.
-            self._inputs[index] = bytes(_values_of(raw).get("input", b""))
+            self._starts[index] = message.content_block
         self._read_initial_content(item, kind, block)
 
     def _open(self, item: ResponseItem) -> OpenItem:
         """Opens an item; a call without an id gets one, a call without a name ends incomplete."""
+        if type(item) is Message:  # most are: no call for each
+            return self._assembler.open(item)
         if isinstance(item, ServerToolResult):
             self._results.add(item.call_id)
         if not isinstance(item, (FunctionCall, ServerToolCall)):
@@ -348,30 +360,17 @@ class Machine:
             self._assembler.notice("nameless_call", "a call without a name", opened)
         return opened
 
-    def _text_handling(
-        self, item: ResponseItem
-    ) -> tuple[type[TextBearingDelta] | None, TextEmitter]:
-        """The class of the text deltas of an item, and the method that emits their text."""
-        match item:
-            case Message():
-                return TextDelta, self._assembler.text
-            case Reasoning():
-                return ThinkingDelta, self._assembler.reasoning
-            case FunctionCall() | ServerToolCall():
-                return InputJsonDelta, self._assembler.arguments
-            case _:
-                # The other items take no text: the method is never called.
-                return None, self._assembler.text
-
     def _read_initial_content(self, item: OpenItem, kind: str, block: dict[str, Any]) -> None:
         """Reads what the start of a block already contains (complete bodies: all of it)."""
         assembler = self._assembler
         if kind == "text":
-            for citation in objects_at(block, "citations"):
-                assembler.annotation(item, citation)
+            if block.get("citations"):
+                for citation in objects_at(block, "citations"):
+                    assembler.annotation(item, citation)
             # A text block without any text is a message with one empty text.
             item.part(0)
-            assembler.text(item, string_at(block, "text"))
+            if block.get("text"):
+                assembler.text(item, string_at(block, "text"))
         elif kind == "thinking":
             assembler.reasoning(item, string_at(block, "thinking"))
         elif kind == "fallback" and isinstance(block.get("to"), dict):
@@ -403,7 +402,7 @@ class Machine:
                 _set_compaction(item, delta)
             case _:
                 # Text comes here only if `_apply_lenient` had to repair its event.
-                block.emit_text(item, delta.text or "")
+                block.emit_text(self._assembler, item, delta.text or "")
                 if type(delta) is ThinkingDelta:
                     self._estimate_thinking(delta.estimated_tokens)
 
@@ -417,10 +416,13 @@ class Machine:
             self._assembler.passthrough("content_block_stop", decode_any(data))
             return
         item = block.item
-        initial_input = self._inputs.pop(message.index, b"")
+        start = self._starts.pop(message.index, None)
         # Deltas win: Anthropic's own starts have `"input":{}` before them.
-        if not item.arguments and initial_input and initial_input.strip() != b"null":
-            self._assembler.arguments(item, initial_input.decode("utf-8", "replace"))
+        if start is not None and not item.arguments:
+            # In the provider's own bytes.
+            initial_input = bytes(_values_of(start).get("input", b""))
+            if initial_input.strip() != b"null":
+                self._assembler.arguments(item, initial_input.decode("utf-8", "replace"))
         self._assembler.close(item)
 
     # --- the envelope ---
@@ -439,7 +441,7 @@ class Machine:
             "second_message_start", "its blocks are further items of the same response"
         )
         self._blocks.clear()
-        self._inputs.clear()
+        self._starts.clear()
         self._seen.clear()
 
     def _on_message_start(self, message: MessageStart, data: bytes) -> None:
@@ -459,14 +461,14 @@ class Machine:
         delta = value.get("delta")
         if isinstance(delta, dict):
             self._read_stop(delta)
-            self._assembler.other_metadata(delta, {"type", "stop_reason", "stop_sequence"})
+            self._assembler.other_metadata(delta, STOP_KEYS)
         self._read_usage(value.get("usage"))
-        self._assembler.other_metadata(value, {"type", "delta", "usage"})
+        self._assembler.other_metadata(value, DELTA_KEYS)
 
     def _on_message_stop(self, message: MessageStop, data: bytes) -> None:
         # Blocks that are still open take no more deltas; the assembler closes them incomplete.
         self._blocks.clear()
-        self._assembler.other_metadata(decode_any(data), {"type"})
+        self._assembler.other_metadata(decode_any(data), TYPE)
 
     def _on_ping(self, message: Ping, data: bytes) -> None:
         """It keeps the connection alive, and is no progress of the response."""
@@ -522,9 +524,13 @@ _register(Ping, Machine._on_ping)
 _register(ErrorEvent, Machine._on_error)
 
 
-def _decode_block(raw: bytes) -> Any:
+def _decode_block(raw: msgspec.Raw) -> Any:
     try:
-        return decode_any(raw)
+        return msgspec.json.decode(raw)
+    except DECODE_ERRORS:
+        pass
+    try:
+        return decode_any(bytes(raw))
     except ParseFailure:
         values = _values_of(raw)
     # The arguments of a call are text, and may hold a number that Python has not.
@@ -534,17 +540,17 @@ def _decode_block(raw: bytes) -> Any:
     return block
 
 
-def _values_of(raw: bytes) -> dict[str, msgspec.Raw]:
+def _values_of(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
     """The keys of a block, with the provider's own bytes of each value."""
     try:
         return decode_values(raw)
     except DECODE_ERRORS:
         # The event was decoded without a look into the block: a key may be no UTF-8.
-        marked = mark_surrogates(raw) or raw
+        block = bytes(raw)
     try:
-        return decode_values(marked)
+        return decode_values(mark_surrogates(block) or block)
     except DECODE_ERRORS:
-        raise malformed("content_block_start: not JSON", raw) from None
+        raise malformed("content_block_start: not JSON", block) from None
 
 
 def _has_unknown_delta(value: dict[str, Any]) -> bool:

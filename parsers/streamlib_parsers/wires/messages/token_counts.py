@@ -28,9 +28,10 @@ def usage(raw: dict[str, Any]) -> Usage:
     since they are another model's.
     """
     counts = counts_of(raw, UsageCounts)
-    for iteration in objects_at(raw, "iterations"):
-        if iteration.get("type") == "compaction":
-            _add(counts, counts_of(iteration, UsageCounts))
+    if raw.get("iterations"):
+        for iteration in objects_at(raw, "iterations"):
+            if iteration.get("type") == "compaction":
+                _add(counts, counts_of(iteration, UsageCounts))
     written = counts.cache_creation_input_tokens
     read = counts.cache_read_input_tokens
     input_tokens = counts.input_tokens
@@ -47,7 +48,10 @@ def usage(raw: dict[str, Any]) -> Usage:
     if reasoning is None and counts.output_tokens_details is not None:
         reasoning = counts.output_tokens_details.thinking_tokens
     output = counts.output_tokens
-    return Usage(input_tokens, output, read, written, reasoning, five_minutes, hour, day, raw=raw)
+    # By position: half the time of keywords.
+    return Usage(
+        input_tokens, output, read, written, reasoning, five_minutes, hour, day, {}, {}, {}, raw
+    )
 
 
 def _add(counts: UsageCounts, more: UsageCounts) -> None:

@@ -93,17 +93,28 @@ class Machine:
             line = decode(data)
         except DECODE_ERRORS:
             line, data = self._read_malformed(data)
-        if line.error:
-            raise ParseFailure(classify(None, decode_any(data)))
         message = line.message
-        if message is None:
-            if is_unknown(line):
-                self._assembler.passthrough("line", decode_any(data))
+        if message is None or line.error:
+            message = self._read_without_message(line, data)
+            if message is None:
                 return
-            message = NO_MESSAGE
         if self._assembler.model is None:
             self._assembler.identify(None, line.model)
-        self._append_text(line, message)
+        # Reasoning, then text, then images and calls.
+        reasoning = message.thinking or message.reasoning_content or line.thinking
+        text = message.content or line.response
+        if reasoning:
+            # The logprobs of a line with both are those of its text.
+            logprobs = None if text else line.logprobs
+            self._assembler.reasoning(self._item(Reasoning), reasoning, 0, logprobs)
+        if text:
+            item = self._open
+            # No call for a message that is open: this runs for nearly every line.
+            if item is None or type(item.item) is not Message:
+                item = self._item(Message)
+            self._assembler.text(item, text, 0, line.logprobs)
+        if message.images is not None or message.tool_calls is not None:
+            self._add_complete(message)
         if line.done:
             self._complete(decode_any(data))
 
@@ -124,22 +135,21 @@ class Machine:
 
     # --- one line ---
 
-    def _append_text(self, line: ChatLine, message: LineMessage) -> None:
-        """Appends what a line brings: reasoning, then text, then images and calls."""
-        reasoning = message.thinking or message.reasoning_content or line.thinking
-        text = message.content or line.response
-        if reasoning:
-            # The logprobs of a line with both are those of its text.
-            logprobs = None if text else line.logprobs
-            self._assembler.reasoning(self._item(Reasoning), reasoning, 0, logprobs)
-        if text:
-            self._assembler.text(self._item(Message), text, 0, line.logprobs)
-        if message.images is not None:
-            for image in message.images:
-                self._add_image(image)
-        if message.tool_calls is not None:
-            for call in message.tool_calls:
-                self._add_call(call)
+    def _read_without_message(self, line: ChatLine, data: bytes) -> LineMessage | None:
+        """Reads an error, or a line of /api/generate; None after a line of another kind."""
+        if line.error:
+            raise ParseFailure(classify(None, decode_any(data)))
+        if is_unknown(line):
+            self._assembler.passthrough("line", decode_any(data))
+            return None
+        return NO_MESSAGE
+
+    def _add_complete(self, message: LineMessage) -> None:
+        """Adds the images and the calls of a line."""
+        for image in message.images or ():
+            self._add_image(image)
+        for call in message.tool_calls or ():
+            self._add_call(call)
 
     def _item(self, kind: type[Message | Reasoning]) -> OpenItem:
         """The open item of that kind; a change of kind closes the one before."""

@@ -39,21 +39,31 @@ class Envelope:
             nonempty_string(response, "id"), nonempty_string(response, "model")
         )
         self.status = nonempty_string(response, "status") or self.status
-        values = {key: value for key, value in response.items() if key not in TYPED_KEYS}
-        if not _EVENT_KEYS.issuperset(event):
+        if _EVENT_KEYS.issuperset(event):
+            self.emit_metadata(response, TYPED_KEYS)
+        else:
+            values = {key: value for key, value in response.items() if key not in TYPED_KEYS}
             values |= {key: value for key, value in event.items() if key not in _EVENT_KEYS}
-        self.emit_metadata(values)
+            self.emit_metadata(values)
         raw = response.get("usage")
         if isinstance(raw, dict):
             self._usage = overlay(self._usage, raw)
             self._assembler.usage(usage(self._usage))
 
-    def emit_metadata(self, values: dict[str, Any]) -> None:
-        """Emits the keys that have a value; a null or empty one only if it had one before."""
+    def emit_metadata(
+        self, values: dict[str, Any], typed_keys: frozenset[str] = frozenset()
+    ) -> None:
+        """Emits the keys that have a value; a null or empty one only if it had one before.
+
+        Args:
+            values: the keys.
+            typed_keys: those that are no metadata.
+        """
+        known = self._reported_keys
         reported = {
             key: value
             for key, value in values.items()
-            if value or key in self._reported_keys or isinstance(value, (int, float))
+            if key not in typed_keys and (value or key in known or isinstance(value, (int, float)))
         }
         self._reported_keys.update(reported)
         self._assembler.metadata(reported)

@@ -122,12 +122,6 @@ class EndEvent(Struct, gc=False):
     response: ResponseBody
 
 
-class TypedObject(Struct, gc=False):
-    """An item of which only the type is read."""
-
-    type: str = ""
-
-
 _DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError)
 
 
@@ -145,14 +139,6 @@ def items_in_body(data: bytes) -> list[Raw]:
         return msgspec.json.decode(data, type=ResponseBody).output or []
     except _DECODE_ERRORS:
         return []
-
-
-def type_of(item: Raw) -> str:
-    """The type of an item, "" if it has none."""
-    try:
-        return msgspec.json.decode(item, type=TypedObject).type
-    except _DECODE_ERRORS:
-        return ""
 
 
 # --- the position of an event ---

@@ -141,6 +141,7 @@ of xAI's Responses API; a caller's own call has an id `call_…`."""
 _TEXT_KEYS: Final = ("type", "text", "annotations", "logprobs")
 _REFUSAL_KEYS: Final = ("type", "refusal")
 _COMMON_KEYS: Final = ("type", "id", "status")
+_ROLES: Final = get_args(Role)
 
 _REDUNDANT_STATUSES: Final = (None, *get_args(ItemStatus), "in_progress")
 """Values of `status` that add nothing to the typed field and the event they came in."""
@@ -284,7 +285,7 @@ PART_READERS: Final[dict[str, Callable[[dict[str, Any]], ContentPart]]] = {
 
 def _message(block: dict[str, Any], raw: bytes) -> Message:
     role: Role = "assistant"
-    if block.get("role") in get_args(Role):
+    if block.get("role") in _ROLES:
         role = block["role"]
     known = known_parts(block)
     return Message(
@@ -547,14 +548,19 @@ def names_agent(block: JsonObject) -> bool:
     return block.get("agent") is not None or block.get("type") == MAIL
 
 
+_NO_TEXTS: Final[dict[type, dict[str, Any]]] = {
+    Message: {"content": ()},
+    Reasoning: {"content": "", "summary": ()},
+    FunctionCall: {"arguments": ""},
+    ServerToolCall: {"arguments": ""},
+    CustomToolCall: {"input": ""},
+}
+"""The fields that deltas fill, empty."""
+
+
 def outline(item: ResponseItem) -> ResponseItem:
     """The item without the texts that deltas bring."""
-    if isinstance(item, Message):
-        return msgspec.structs.replace(item, content=())
-    if isinstance(item, Reasoning):
-        return msgspec.structs.replace(item, content="", summary=())
-    if isinstance(item, (FunctionCall, ServerToolCall)):
-        return msgspec.structs.replace(item, arguments="")
-    if isinstance(item, CustomToolCall):
-        return msgspec.structs.replace(item, input="")
-    return item
+    texts = _NO_TEXTS.get(type(item))
+    if texts is None:
+        return item
+    return msgspec.structs.replace(item, **texts)

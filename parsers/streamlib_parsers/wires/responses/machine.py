@@ -24,6 +24,7 @@ would turn a known error into a stall.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -224,7 +225,7 @@ class Machine:
 
     def _read_slow(self, event_name: str | None, data: bytes) -> None:
         # Chat's end mark, which some servers send here too.
-        if data.lstrip()[:6].upper() == b"[DONE]":
+        if data[:1] != b"{" and data.lstrip()[:6].upper() == b"[DONE]":
             return
         event, data = self._assembler.decode_object(data)
         # Some servers name the event only in the `event:` line.
@@ -426,7 +427,7 @@ class Machine:
         if reported in STATUS_RANK and status in STATUS_RANK:
             status = max(reported, status, key=STATUS_RANK.index)
         self._envelope.read(event, response)
-        self._finish(status, response, items_in_end_event(data))
+        self._finish(status, response, partial(items_in_end_event, data))
 
     def _on_body(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         """Reads a complete body. It ends the response even if its status is unknown."""
@@ -434,11 +435,11 @@ class Machine:
         status = nonempty_string(event, "status")
         if status is None:
             status = "failed" if event.get("error") else ""
-        self._finish(status, event, items_in_body(data))
+        self._finish(status, event, partial(items_in_body, data))
 
-    def _finish(self, status: str, response: dict[str, Any], items: list[Raw]) -> None:
+    def _finish(self, status: str, response: dict[str, Any], raws: Callable[[], list[Raw]]) -> None:
         is_partial = status in ("incomplete", "failed") or status in UNFINISHED
-        self._output.add_missing_items(items, complete=not is_partial)
+        self._output.add_missing_items(response.get("output"), raws, complete=not is_partial)
         # Copilot sends another id in every event: the last one counts.
         response_id = nonempty_string(response, "id")
         if response_id is not None:

@@ -7,6 +7,7 @@ Codex backend, items that are only in the last event, text of an item that was n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from msgspec import Raw
 from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import StopReason
-from streamlib_parsers.item_text import call_text
+from streamlib_parsers.item_text import call_text, part_text
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
     CustomToolCall,
@@ -28,7 +29,13 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
-from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, mark_surrogates, scrub
+from streamlib_parsers.json_text import (
+    DECODE_ERRORS,
+    decode_any,
+    mark_surrogates,
+    scrub,
+    string_at,
+)
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.responses.events import (
     ItemAdded,
@@ -37,7 +44,6 @@ from streamlib_parsers.wires.responses.events import (
     list_of_objects,
     name_of,
     nonempty_string,
-    type_of,
 )
 from streamlib_parsers.wires.responses.items import (
     HOSTED,
@@ -95,7 +101,7 @@ class OutputItems:
             self._unnamed[event.output_index, item.id or event.item_id] = item
             self._assembler.before_close = self._close_unnamed
             return
-        opened = self._open(item, type_of(event.item), event.output_index)
+        opened = self._open(item, string_at(block, "type"), event.output_index)
         # Arguments that are a JSON value (`action`) are emitted with the `.done`, all at once.
         arguments = call_text(item)
         if arguments and arguments not in block.values():
@@ -153,7 +159,7 @@ class OutputItems:
             self._assembler.notice("other_agent", detail, opened)
 
     def _open(self, item: ResponseItem, kind: str, output_index: int | None) -> OpenItem:
-        if isinstance(item, PENDING) and not item.call_id:
+        if type(item) in PENDING and not getattr(item, "call_id", ""):
             item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
         opened = self._assembler.open(outline(item))
         # The code of a program is not JSON, but its item is complete nevertheless.
@@ -181,7 +187,8 @@ class OutputItems:
         """Returns whether the item was added before; if so, passes the event through."""
         if not self.slots.is_repeated(event.output_index, nonempty_string(block, "id")):
             return False
-        self._assembler.notice("repeated_item", f"{type_of(event.item)} {event.output_index}")
+        kind = string_at(block, "type")
+        self._assembler.notice("repeated_item", f"{kind} {event.output_index}")
         self._assembler.passthrough(name_of(event), decode_any(data), agent_name(event.agent))
         return True
 
@@ -205,7 +212,7 @@ class OutputItems:
             opened = None
         self._forget_unnamed(event.output_index, item_id)
         if opened is None:
-            opened = self._open(item, type_of(event.item), event.output_index)
+            opened = self._open(item, string_at(block, "type"), event.output_index)
         self._finish(opened, item, block)
 
     def _forget_unnamed(self, output_index: int | None, item_id: str | None) -> None:
@@ -235,7 +242,13 @@ class OutputItems:
         if final.agent != opened.agent:
             final = self._with_agent(opened, final, block)
         streamed = opened.item
-        if isinstance(final, NAMED) and isinstance(streamed, NAMED):
+        # The kinds that most items have come first: each `isinstance` takes its time.
+        if isinstance(final, Message):
+            self._add_logprobs(opened, final, block)
+            self._annotate(opened, final)
+        elif isinstance(final, Reasoning):
+            final = _without_repetition(opened, final)
+        elif isinstance(final, NAMED) and isinstance(streamed, NAMED):
             final = msgspec.structs.replace(
                 final,
                 call_id=final.call_id or streamed.call_id,
@@ -248,11 +261,6 @@ class OutputItems:
         elif isinstance(final, BUILT_IN_CALLS) and isinstance(streamed, BUILT_IN_CALLS):
             call_id = final.call_id or streamed.call_id
             final = msgspec.structs.replace(final, call_id=call_id)
-        elif isinstance(final, Message):
-            self._add_logprobs(opened, final, block)
-            self._annotate(opened, final)
-        elif isinstance(final, Reasoning):
-            final = _without_repetition(opened, final)
         self._assembler.finish_with(opened, final)
         self.slots.end(opened, final.id)
         for part in unknown_parts(block):
@@ -290,22 +298,31 @@ class OutputItems:
             for annotation in annotations[len(open_part.annotations) :]:
                 self._assembler.annotation(opened, annotation, index)
 
-    def add_missing_items(self, raws: list[Raw], *, complete: bool) -> None:
+    def add_missing_items(
+        self, items: Any, read_raws: Callable[[], list[Raw]], *, complete: bool
+    ) -> None:
         """Finishes the items that were never done, from the event that ends the stream.
 
         Args:
-            raws: all items of the response.
+            items: all items of the response.
+            read_raws: returns the bytes of each. Of most responses none is missing.
             complete: whether the response is complete. Then an item that is not among `raws` ends
                 completed if its own text arrived in full.
         """
-        slots = self.slots.match([type_of(raw) for raw in raws])
-        for index, (raw, slot) in enumerate(zip(raws, slots, strict=True)):
+        if not isinstance(items, list):
+            items = []
+        slots = self.slots.match([_kind_of(item) for item in items])
+        raws: list[Raw] = []
+        for index, slot in enumerate(slots):
             opened = None
             if slot is not None:
                 opened = slot.open
                 if opened is None:
                     continue  # done already
-            block, item_bytes = self._read(raw)
+            raws = raws or read_raws()
+            if index >= len(raws):
+                break  # the key `output` stands there twice
+            block, item_bytes = self._read(raws[index])
             if not block:
                 continue
             item = item_of(block, item_bytes, self._assembler.offered)
@@ -314,7 +331,7 @@ class OutputItems:
                 item = msgspec.structs.replace(item, status="incomplete")
             self._forget_unnamed(index, item.id)
             if opened is None:
-                opened = self._open(item, type_of(raw), None)
+                opened = self._open(item, string_at(block, "type"), None)
             self._finish(opened, item, block)
         if complete:
             self._close_open()
@@ -339,16 +356,17 @@ class OutputItems:
 
     def _note_outcome(self, item: ResponseItem) -> None:
         """Records what the stop reason depends on."""
-        if isinstance(item, PENDING) and item.status == "completed":
+        if isinstance(item, Message):
+            if item.agent is None:
+                for part in item.content:
+                    is_refusal = isinstance(part, Refusal)
+                    self._has_refusal = self._has_refusal or is_refusal
+                    self._has_text = self._has_text or bool(part_text(part, Text))
+        elif isinstance(item, PENDING) and item.status == "completed":
             self._open_calls[item.call_id] = None
         elif isinstance(item, Opaque) and item.answers is not None:
             # The provider ran the call itself.
             self._open_calls.pop(item.answers, None)
-        elif isinstance(item, Message) and item.agent is None:
-            if item.text:
-                self._has_text = True
-            if any(isinstance(part, Refusal) for part in item.content):
-                self._has_refusal = True
 
     def stop_reason(self, status: str, details: Any) -> tuple[StopReason, str | None]:
         """Infers the stop reason, which the wire does not have.
@@ -371,6 +389,12 @@ class OutputItems:
         if self._has_refusal and not self._has_text:
             return "refusal", status
         return "stop", status
+
+
+def _kind_of(item: Any) -> str:
+    if isinstance(item, dict):
+        return string_at(item, "type")
+    return ""
 
 
 def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:

@@ -30,7 +30,7 @@ def _text_fragments(item: OpenItem, part: int) -> list[str]:
 
 
 def _refusal_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.part(part).refusal_fragments
+    return item.part(part).other("refusal")
 
 
 def _summary_fragments(item: OpenItem, part: int) -> list[str]:

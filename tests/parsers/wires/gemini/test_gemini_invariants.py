@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,7 +66,10 @@ PARTS = st.one_of(
     st.sampled_from(
         [
             {"executableCode": {"code": "1"}},
-            {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK"}, "text": None},
+            {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH", "args": {"q": 1.0}, "x": 0}},
+            {"toolResponse": {"id": "t", "response": {}}, "thoughtSignature": "c2ln"},
+            {"text": "a", "executableCode": None, "functionCall": None, "toolCall": None},
             {"hologram": 1},
             {},
         ]
@@ -136,6 +140,26 @@ def test_generated_stream_is_equal_for_any_partition(
 def test_fast_and_full_reading_emit_equal_events(chunks: list[JsonObject]) -> None:
     """An unknown key of null makes the fast decoder reject a chunk, and changes nothing."""
     assert run(sse(*({**item, "unknown": None} for item in chunks))) == run(sse(*chunks))
+
+
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\xff"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        b'{"executableCode":{"code":"%s"}}',
+        b'{"codeExecutionResult":{"output":"%s","%s":1}}',
+        b'{"toolCall":{"toolType":"%s","args":{"a":"%s"}}}',
+        b'{"toolResponse":{"response":{"a":["%s"]}}}',
+        b'{"functionCall":{"name":"f%s"}}',
+        b'{"text":"%s","thoughtSignature":"c2ln"}',
+    ],
+)
+def test_fast_and_full_reading_repair_equal_text(part: bytes, half: bytes) -> None:
+    part = part.replace(b"%s", half)
+    fast = b'data: {"candidates":[{"content":{"parts":[%s]},"finishReason":"STOP"}]}\n\n' % part
+    full = fast.replace(b'{"candidates"', b'{"unknown":null,"candidates"')
+    assert isinstance(run(fast)[-1], Completed)
+    assert run(fast) == run(full)
 
 
 @given(STREAMS, st.data())

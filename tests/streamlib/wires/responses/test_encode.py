@@ -223,7 +223,7 @@ class Script:
         item = self._opened(which)
         if item is None or (
             isinstance(item.item, Message)
-            and any(part.refusal_fragments for part in item.parts.values())
+            and any(part.other("refusal") for part in item.parts.values())
         ):
             return
         if isinstance(item.item, Message):
@@ -252,7 +252,7 @@ class Script:
             item is not None
             and isinstance(item.item, Message)
             and item.parts
-            and not any(part.refusal_fragments for part in item.parts.values())
+            and not any(part.other("refusal") for part in item.parts.values())
         ):
             self.assembly.annotation(item, {"type": "url_citation", "url": "https://x"}, 0)
 
