@@ -12,12 +12,12 @@ and metadata, which belong to the last line. A failed stream ends with `{"error"
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 from msgspec import Raw
 
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.ollama.encode_objects import (
     EPOCH,
     NOT_IN_OLLAMA,
@@ -28,7 +28,6 @@ from streamlib.wires.ollama.encode_objects import (
     final_fields,
     images_of,
 )
-from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -43,7 +42,6 @@ from streamlib_parsers.events import (
     ReasoningSummaryDelta,
     RefusalDelta,
     ResponseMetadata,
-    TokenCount,
 )
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -54,12 +52,11 @@ from streamlib_parsers.items import (
     ResponseItem,
 )
 from streamlib_parsers.json_text import is_json
-from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "body_of", "error_body"]
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream.
 
     created_at: RFC 3339. An encoder has no clock; without it, the start of 1970 is written, which
@@ -73,18 +70,13 @@ class Encoder(EventEncoder):
     def __init__(
         self,
         *,
-        model: str | None = None,
-        response_id: str | None = None,
         created_at: str = EPOCH,
         write: FrameWriter = encode_line,
+        **names: Unpack[ResponseNames],
     ) -> None:
-        super().__init__(write)
+        super().__init__(write, **names)
         # Fields that every line repeats. The model is replaced by that of `Created`.
-        self._common: JsonObject = {"model": model or "", "created_at": created_at}
-        # Metadata for the last line.
-        self._envelope: JsonObject = {}
-        # The latest usage, for the last line.
-        self._usage: Usage | None = None
+        self._common: JsonObject = {"model": self._model or "", "created_at": created_at}
         # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
         # Items of other choices and roles.
@@ -93,11 +85,6 @@ class Encoder(EventEncoder):
         self._sent_calls: set[int] = set()
         # Calls that had arguments.
         self._with_arguments: set[int] = set()
-        self._gaps = SummaryGaps()
-
-    def close(self) -> bytes:
-        """Nothing: the last line is the end mark."""
-        return b""
 
     def _item_line(self, index: int, *, logprobs: Any = None, **message: Any) -> bytes:
         """A line of one item, unless Ollama has no place for it."""
@@ -122,10 +109,6 @@ class Encoder(EventEncoder):
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         self._envelope.update(event.values)
-        return b""
-
-    def _on_usage(self, event: TokenCount) -> bytes:
-        self._usage = event.usage
         return b""
 
     # --- items ---
