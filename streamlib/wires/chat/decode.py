@@ -24,7 +24,7 @@ from streamlib.wires.chat.decode_parts import (
 )
 from streamlib.wires.chat.settings import SETTINGS, read_choice
 from streamlib.wires.json_objects import rest_of
-from streamlib_parsers.accumulate import accumulate
+from streamlib.wires.model_turns import ModelTurns, body_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     FunctionCall,
@@ -39,7 +39,6 @@ from streamlib_parsers.items import (
     ToolOptions,
     ToolSpec,
 )
-from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.chat.delta import READ
 
 ORIGIN: Final = Origin("chat")
@@ -56,12 +55,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     Returns:
         The prompt.
     """
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    fields: JsonObject = {
-        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
-    }
+    fields, messages = body_fields(body, "messages")
     reader = _MessageReader()
-    for message in msgspec.json.decode(raw["messages"], type=list[Raw]):
+    for message in msgspec.json.decode(messages, type=list[Raw]):
         reader.read(message)
     cache = None
     if reader.marked:
@@ -108,12 +104,9 @@ class _MessageReader:
         """Lifetime of the last cache marker that named one."""
         self._pending: list[FunctionCall] = []
         """Calls of the last assistant message that have no result yet."""
-        self._numbered = 0
-        """Number of assistant messages that got an id; it is part of the next id."""
         self._last_role = ""
         """Role of the message before the one that is read."""
-        self._generated_ids = 0
-        """Number of call ids that were generated; it is part of the next one."""
+        self._turns = ModelTurns("chat")
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""
@@ -184,29 +177,17 @@ class _MessageReader:
         # another one of its role. In both cases the builder must be told where it ends.
         is_divided = sum(isinstance(item, Message) for item in items) > 1
         if is_divided or self._last_role == "assistant":
-            self._numbered += 1
-            response_id = f"message_{self._numbered}"
-            items = [msgspec.structs.replace(item, response_id=response_id) for item in items]
+            items = self._turns.apart(items)
         self._pending = [item for item in items if isinstance(item, FunctionCall)]
         self.items += items
 
     def _response_items(self, raw: Raw) -> list[ResponseItem]:
         body = b'{"choices":[{"index":0,"message":%s}]}' % bytes(raw)
-        response = accumulate(parse_body("chat", body, origin=ORIGIN, call_id=self._generate_id))
-        if response.error is not None:
-            raise ValueError(response.error.message)
         # A history is complete, even if the arguments of a call are not JSON.
         return [
             msgspec.structs.replace(item, status="completed", response_id=None)
-            for item in response.items
+            for item in self._turns.read(body)
         ]
-
-    def _generate_id(self, number: int) -> str:
-        """Called by the parser, whose `number` counts within one message only and is not used."""
-        del number
-        call_id = f"call_{self._generated_ids}"
-        self._generated_ids += 1
-        return call_id
 
     def _tool(self, message: JsonObject) -> None:
         """Reads a result. Without an id (older role `function`) it is of the first pending call."""

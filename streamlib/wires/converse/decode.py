@@ -21,9 +21,9 @@ from streamlib.wires.claude_betas import take_betas
 from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
 from streamlib.wires.json_objects import rest_of, without_keys
+from streamlib.wires.model_turns import body_fields, items_of
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take
-from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     CacheMark,
@@ -54,12 +54,7 @@ OBJECTS: Final = (
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt of a request."""
-    # raw: arguments of calls keep the bytes that the client sent
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    fields: JsonObject = {}
-    for key, value in raw.items():
-        if key != "messages":
-            fields[key] = msgspec.json.decode(value)
+    fields, turns = body_fields(body, "messages")
     for key in OBJECTS:
         if fields.get(key) is None:
             fields.pop(key, None)
@@ -67,7 +62,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
             raise TypeError(f"{key} is not an object")
     reader = _Reader()
     instructions = reader.read_system(fields)
-    for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
+    for turn in msgspec.json.decode(turns, type=list[dict[str, Raw]]):
         reader.read_turn(turn)
     tools = reader.read_tools(take(fields, "toolConfig.tools") or [])
     betas = take_betas(fields.get(MODEL_FIELDS) or {})
@@ -228,10 +223,7 @@ def _function(tool: JsonObject, spec: JsonObject) -> ToolSpec:
 
 def _assistant_items(blocks: list[Raw]) -> tuple[ResponseItem, ...]:
     body = msgspec.json.encode({"output": {"message": {"role": "assistant", "content": blocks}}})
-    response = accumulate(parse_body("converse", body, origin=ORIGIN))
-    if response.error is not None:
-        raise ValueError(response.error.message)
-    return response.items
+    return items_of(parse_body("converse", body))
 
 
 def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:

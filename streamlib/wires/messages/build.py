@@ -26,7 +26,6 @@ from streamlib.wires.messages.build_turns import (
     fix_first_turn,
     fix_last_turn,
     group_turns,
-    is_unreasoned_tool_turn,
     place_system,
     split_leading_system,
 )
@@ -62,7 +61,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         context,
         max_tokens=max_tokens,
         forced_call=settings.is_forced(choice),
-        unreasoned_tool_turn=is_unreasoned_tool_turn(turns),
+        unreasoned_tool_turn=claude.is_unreasoned_tool_turn(turns),
     )
     body.update(thinking_fields)  # `thinking`, and `max_tokens` where a budget raised it
     thinking: JsonObject | None = thinking_fields.get("thinking")

@@ -70,6 +70,16 @@ class Block(NamedTuple):
         """Whether the block is reasoning, readable or redacted."""
         return self.type in REASONING_BLOCKS
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call that the caller answers."""
+        return self.type == "tool_use"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is the result of such a call."""
+        return self.type == "tool_result"
+
 
 def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBlock]:
     """The blocks of one item, each with the role it is sent in."""
