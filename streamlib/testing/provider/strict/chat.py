@@ -36,7 +36,7 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    check_repeated_calls,
+    check_call_ids,
     names,
     object_of,
     objects,
@@ -176,14 +176,6 @@ def _check_call(call: JsonObject, path: str, further: frozenset[str]) -> None:
     check_keys(inner, ("name", field), f"{path}.{kind}")
     if not isinstance(inner.get(field), str):
         raise wrong_type(f"{path}.{kind}.{field}", "a string", inner.get(field))
-
-
-def check_call_ids(request: StrictRequest) -> None:
-    """No two calls have the same id (see `check_repeated_calls`)."""
-    call_ids: list[Any] = []
-    for message in objects(request.body["messages"]):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    check_repeated_calls(call_ids)
 
 
 def check_pairing(request: StrictRequest) -> None:

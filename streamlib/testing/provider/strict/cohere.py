@@ -7,13 +7,13 @@ reported it.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    check_repeated_calls,
+    check_call_ids,
     missing_key,
     names,
     object_of,
@@ -94,14 +94,6 @@ def _check_content(content: JsonObject, role: str, path: str) -> None:
         raise _invalid(f"{path}: text must not be empty")
     if kind == "image_url" and not string(object_of(content.get("image_url")).get("url")):
         raise _invalid(f"{path}: image_url.url is required")
-
-
-def check_call_ids(request: StrictRequest) -> None:
-    """No two calls have the same id (see `check_repeated_calls`)."""
-    call_ids: list[Any] = []
-    for message in objects(request.body["messages"]):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    check_repeated_calls(call_ids)
 
 
 def check_pairs(request: StrictRequest) -> None:

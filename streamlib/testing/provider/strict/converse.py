@@ -8,16 +8,18 @@ reported, if any did (strands, dify, pentagi).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
-from streamlib.providers.models import CLAUDE, longest_prefix, traits
+from streamlib.providers.models import traits
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
+    check_budget,
     check_repeated_calls,
     first_repeated,
+    is_claude,
     missing_key,
     names,
     object_of,
@@ -56,19 +58,6 @@ FORMATS: Final[dict[str, frozenset[str]]] = {
     "document": names("pdf csv doc docx xls xlsx html txt md"),
 }
 CACHE_LIMIT: Final = 4
-FEWEST_TOKENS: Final = 1024
-
-
-def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
-    """Each block of the messages: its path, its turn, and the block."""
-    for n, turn in enumerate(objects(request.body.get("messages"))):
-        for m, block in enumerate(objects(turn.get("content"))):
-            yield f"messages.{n}.content.{m}", turn, block
-
-
-def is_claude(request: StrictRequest) -> bool:
-    """Whether the model's name is one of Claude."""
-    return longest_prefix(request.model, CLAUDE) is not None
 
 
 def extra_fields(request: StrictRequest) -> JsonObject:
@@ -365,21 +354,15 @@ def check_sampling(request: StrictRequest) -> None:
             )
 
 
-def check_budget(request: StrictRequest) -> None:
+def check_thinking(request: StrictRequest) -> None:
     """Claude's thinking budget is 1024 tokens or more, below the output limit (T1, T2)."""
     thinking = object_of(extra_fields(request).get("thinking"))
     if thinking.get("type") != "enabled" or not is_claude(request):
         return
     if "budget" not in traits(request.model).thinking:
         raise Rejection('"thinking.type.enabled" is not supported for this model.')
-    budget = thinking.get("budget_tokens", 0)
-    if budget < FEWEST_TOKENS:
-        raise Rejection(
-            "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
-        )
     settings = object_of(request.body.get("inferenceConfig"))
-    if budget >= settings.get("maxTokens", budget + 1):
-        raise Rejection("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    check_budget({"budget_tokens": 0, **thinking}, settings.get("maxTokens"))
 
 
 def check_beside_thinking(request: StrictRequest) -> None:
@@ -457,7 +440,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_tools,
     check_cache_points,
     check_sampling,
-    check_budget,
+    check_thinking,
     check_beside_thinking,
     check_reasoning,
     check_last_turn,

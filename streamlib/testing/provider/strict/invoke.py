@@ -11,7 +11,6 @@ from typing import Final
 from streamlib.testing.provider.strict.messages import (
     CONTENT_RULES,
     FIELDS,
-    all_blocks,
     check_keys,
     check_required,
 )
@@ -21,6 +20,7 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
     check,
     object_of,
     objects,

@@ -8,13 +8,14 @@ of errors are those that users reported, if any did (anthropics/claude-code and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
     below,
     first_repeated,
     is_integer,
@@ -126,13 +127,6 @@ BETA_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*-\d{4}-\d{2}-\d{2}|[a-z-]+
 def blocks_of(turn: JsonObject) -> list[JsonObject]:
     """The blocks of a turn; none if its content is a text."""
     return objects(turn.get("content"))
-
-
-def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
-    """Each block of the messages: its path, its turn, and the block."""
-    for n, turn in enumerate(objects(request.body.get("messages"))):
-        for m, block in enumerate(blocks_of(turn)):
-            yield f"messages.{n}.content.{m}", turn, block
 
 
 def has_beta(request: StrictRequest, beginning: str) -> bool:

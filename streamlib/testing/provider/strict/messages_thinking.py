@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.providers.models import CLAUDE, longest_prefix, traits
+from streamlib.providers.models import traits
+from streamlib.testing.provider.strict import rules
 from streamlib.testing.provider.strict.ledger import Signed
-from streamlib.testing.provider.strict.messages import NEW_VERSION, all_blocks, blocks_of, has_beta
+from streamlib.testing.provider.strict.messages import NEW_VERSION, blocks_of, has_beta
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
+    is_claude,
     is_integer,
     object_of,
     objects,
@@ -23,15 +26,7 @@ from streamlib.testing.provider.strict.rules import (
 from streamlib_parsers.items import JsonObject
 
 SAMPLING: Final = ("temperature", "top_p", "top_k")
-FEWEST_TOKENS: Final = 1024
-"""The smallest thinking budget."""
-
 THINKING_BLOCKS: Final = ("thinking", "redacted_thinking")
-
-
-def is_claude(request: StrictRequest) -> bool:
-    """Whether the model's name is one of Claude."""
-    return longest_prefix(request.model, CLAUDE) is not None
 
 
 def thinking_form(request: StrictRequest) -> str:
@@ -74,13 +69,8 @@ def check_budget(request: StrictRequest) -> None:
     budget = thinking.get("budget_tokens")
     if not is_integer(budget):
         raise Rejection("thinking.enabled.budget_tokens: Field required")
-    if budget < FEWEST_TOKENS:
-        raise Rejection(
-            "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
-        )
     is_interleaved = has_beta(request, "interleaved-thinking") and request.body.get("tools")
-    if budget >= request.body["max_tokens"] and not is_interleaved:
-        raise Rejection("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    rules.check_budget(thinking, None if is_interleaved else request.body["max_tokens"])
 
 
 def check_output_limit(request: StrictRequest) -> None:

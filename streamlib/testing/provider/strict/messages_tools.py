@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from streamlib.providers.models import traits
-from streamlib.testing.provider.strict.messages import EXTRA, all_blocks, check_keys, has_beta
+from streamlib.testing.provider.strict.messages import EXTRA, check_keys, has_beta
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
     first_repeated,
     names,
     object_of,

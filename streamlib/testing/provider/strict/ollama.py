@@ -14,7 +14,7 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    check_repeated_calls,
+    check_call_ids,
     object_of,
     objects,
 )
@@ -82,14 +82,6 @@ def _check_calls(message: JsonObject) -> None:
         if not isinstance(arguments, dict):
             field = "ChatRequest.messages.tool_calls.function.arguments"
             raise _type_error(arguments, field, "api.ToolCallFunctionArguments")
-
-
-def check_call_ids(request: StrictRequest) -> None:
-    """No two calls have the same id (see `check_repeated_calls`)."""
-    call_ids: list[Any] = []
-    for message in objects(request.body.get("messages")):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    check_repeated_calls(call_ids)
 
 
 def check_tools(request: StrictRequest) -> None:
