@@ -48,7 +48,6 @@ from streamlib.web.ui_parts import (
     CALLS,
     TRUNCATED_CALL,
     Call,
-    as_text,
     files,
     inline_result,
     why_hidden,
@@ -79,6 +78,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
+from streamlib_parsers.json_text import text_or_json
 from streamlib_parsers.response import Response
 
 __all__ = ["AguiEncoder", "encode_body", "error_body", "run_encoder"]
@@ -459,7 +459,7 @@ class AguiEncoder(MessageEncoder):
                 self._report.dropped("/items/server_tool_result", "the result of a truncated call")
             out += self._inline_result(call_id, TRUNCATED_CALL)
         elif result is not None:
-            out += self._inline_result(call_id, as_text(result))
+            out += self._inline_result(call_id, text_or_json(result))
         elif isinstance(item, ServerToolCall):
             self._running.append(call_id)
         return out
@@ -471,7 +471,7 @@ class AguiEncoder(MessageEncoder):
             return b""
         if call_id in self._running:
             self._running.remove(call_id)
-        return self._result_frame(self._message_id(index), call_id, as_text(item.output))
+        return self._result_frame(self._message_id(index), call_id, text_or_json(item.output))
 
     def _inline_result(self, call_id: str, content: str) -> bytes:
         """A result that has no item of its own."""

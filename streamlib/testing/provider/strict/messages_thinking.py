@@ -20,10 +20,10 @@ from streamlib.testing.provider.strict.rules import (
     is_claude,
     is_integer,
     object_of,
-    objects,
     string,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 THINKING_BLOCKS: Final = ("thinking", "redacted_thinking")
@@ -148,7 +148,7 @@ def check_prefill(request: StrictRequest) -> None:
 
     A turn that the provider paused may be sent back. Sources: claude-code#52433, vercel/ai#12296.
     """
-    last = objects(request.body["messages"])[-1]
+    last = objects_in(request.body["messages"])[-1]
     if last["role"] != "assistant":
         return
     blocks = blocks_of(last)
@@ -169,7 +169,7 @@ def check_prefill(request: StrictRequest) -> None:
 
 def check_final_thinking(request: StrictRequest) -> None:
     """No assistant turn ends with a thinking block (A14, B6)."""
-    for n, turn in enumerate(objects(request.body["messages"])):
+    for n, turn in enumerate(objects_in(request.body["messages"])):
         blocks = blocks_of(turn)
         if turn["role"] == "assistant" and blocks and blocks[-1]["type"] in THINKING_BLOCKS:
             raise Rejection(
@@ -179,7 +179,7 @@ def check_final_thinking(request: StrictRequest) -> None:
 
 def check_thinking_first(request: StrictRequest) -> None:
     """With a budget, a turn within a loop of calls begins with thinking (T8; opencode#3077)."""
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     if thinking_form(request) != "enabled" or len(turns) < 2:
         return
     n = _last_assistant(turns)
@@ -196,7 +196,7 @@ def check_thinking_first(request: StrictRequest) -> None:
 
 def check_thinking_off(request: StrictRequest) -> None:
     """If thinking is off, a final assistant turn contains none (T8b; forgecode#1853)."""
-    last = objects(request.body["messages"])[-1]
+    last = objects_in(request.body["messages"])[-1]
     is_off = thinking_form(request) == "disabled"
     if not is_off or last["role"] != "assistant":
         return
@@ -223,7 +223,7 @@ def check_latest_blocks(request: StrictRequest) -> None:
 
     Source: anthropics/claude-code#63574.
     """  # rule T9
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     n = _last_assistant(turns)
     if n is None:
         return

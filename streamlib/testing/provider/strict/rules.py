@@ -11,6 +11,7 @@ from msgspec import Struct
 from streamlib.providers.models import CLAUDE, longest_prefix
 from streamlib.testing.provider.strict.ledger import Ledger
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.json_text import objects_in
 
 T = TypeVar("T")
 
@@ -83,13 +84,6 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def objects(value: Any) -> list[JsonObject]:
-    """The objects in a list; none if the value is not a list."""
-    if not isinstance(value, list):
-        return []
-    return [element for element in value if isinstance(element, dict)]
-
-
 def object_of(value: Any) -> JsonObject:
     """The value if it is an object, else an empty object."""
     if isinstance(value, dict):
@@ -149,8 +143,8 @@ def check_repeated_calls(call_ids: Iterable[Any]) -> None:
 def check_call_ids(request: StrictRequest) -> None:
     """No two calls in the messages have the same id, on wires with ``tool_calls``."""
     call_ids: list[Any] = []
-    for message in objects(request.body.get("messages")):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
+    for message in objects_in(request.body.get("messages")):
+        call_ids += [call.get("id") for call in objects_in(message.get("tool_calls"))]
     check_repeated_calls(call_ids)
 
 
@@ -161,8 +155,8 @@ def is_claude(request: StrictRequest) -> bool:
 
 def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
     """Each block of the messages, on wires with blocks: its path, its turn, and the block."""
-    for n, turn in enumerate(objects(request.body.get("messages"))):
-        for m, block in enumerate(objects(turn.get("content"))):
+    for n, turn in enumerate(objects_in(request.body.get("messages"))):
+        for m, block in enumerate(objects_in(turn.get("content"))):
             yield f"messages.{n}.content.{m}", turn, block
 
 
