@@ -16,7 +16,7 @@ from streamlib.testing.provider.strict.rules import (
     Rule,
     StrictRequest,
     all_blocks,
-    check_budget,
+    check_claude_budget,
     check_repeated_calls,
     first_repeated,
     is_claude,
@@ -354,7 +354,7 @@ def check_sampling(request: StrictRequest) -> None:
             )
 
 
-def check_thinking(request: StrictRequest) -> None:
+def check_budget(request: StrictRequest) -> None:
     """Claude's thinking budget is 1024 tokens or more, below the output limit (T1, T2)."""
     thinking = object_of(extra_fields(request).get("thinking"))
     if thinking.get("type") != "enabled" or not is_claude(request):
@@ -362,7 +362,7 @@ def check_thinking(request: StrictRequest) -> None:
     if "budget" not in traits(request.model).thinking:
         raise Rejection('"thinking.type.enabled" is not supported for this model.')
     settings = object_of(request.body.get("inferenceConfig"))
-    check_budget({"budget_tokens": 0, **thinking}, settings.get("maxTokens"))
+    check_claude_budget({"budget_tokens": 0, **thinking}, settings.get("maxTokens"))
 
 
 def check_beside_thinking(request: StrictRequest) -> None:
@@ -440,7 +440,7 @@ RULES: Final[tuple[Rule, ...]] = (
     check_tools,
     check_cache_points,
     check_sampling,
-    check_thinking,
+    check_budget,
     check_beside_thinking,
     check_reasoning,
     check_last_turn,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.providers.models import traits
-from streamlib.testing.provider.strict import rules
 from streamlib.testing.provider.strict.ledger import Signed
 from streamlib.testing.provider.strict.messages import NEW_VERSION, blocks_of, has_beta
 from streamlib.testing.provider.strict.rules import (
@@ -17,6 +16,7 @@ from streamlib.testing.provider.strict.rules import (
     Rule,
     StrictRequest,
     all_blocks,
+    check_claude_budget,
     is_claude,
     is_integer,
     object_of,
@@ -70,7 +70,7 @@ def check_budget(request: StrictRequest) -> None:
     if not is_integer(budget):
         raise Rejection("thinking.enabled.budget_tokens: Field required")
     is_interleaved = has_beta(request, "interleaved-thinking") and request.body.get("tools")
-    rules.check_budget(thinking, None if is_interleaved else request.body["max_tokens"])
+    check_claude_budget(thinking, None if is_interleaved else request.body["max_tokens"])
 
 
 def check_output_limit(request: StrictRequest) -> None:

@@ -160,7 +160,7 @@ def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonOb
             yield f"messages.{n}.content.{m}", turn, block
 
 
-def check_budget(thinking: JsonObject, max_tokens: int | None) -> None:
+def check_claude_budget(thinking: JsonObject, max_tokens: int | None) -> None:
     """A thinking budget of Claude is 1024 tokens or more, below the output limit (T1)."""
     if thinking["budget_tokens"] < FEWEST_TOKENS:
         raise Rejection(
