@@ -8,7 +8,7 @@ The path names the model, and whether a stream is wanted. What no field of `Prom
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -306,42 +306,29 @@ def part_of(block: JsonObject) -> ContentPart | None:
     match next(iter(block)):
         case "text":
             return Text(msgspec.convert(block["text"], str))
-        case "image":
-            return _image(block["image"])
-        case "document":
-            return _document(block["document"])
-        case "audio":
-            return _audio(block["audio"])
+        case "image" | "document" | "audio" as kind:
+            return _media(kind, block[kind])
         case "guardContent":
             return _guard_content(block["guardContent"])
         case _:
             return None
 
 
-def _image(image: JsonObject) -> Image | None:
-    source = _source(image, "image", "image", IMAGE_FORMATS)
+MEDIA: Final[dict[str, tuple[Callable[..., Image | Audio | Document], str, dict[str, str]]]] = {
+    "image": (Image, "image", IMAGE_FORMATS),
+    "document": (Document, "application", DOCUMENT_FORMATS),
+    "audio": (Audio, "audio", AUDIO_FORMATS),
+}
+"""Kind of a block -> its part, the usual left half of its media type, and its formats."""
+
+
+def _media(kind: str, block: JsonObject) -> Image | Audio | Document | None:
+    make, prefix, formats = MEDIA[kind]
+    source = _source(block, kind, prefix, formats)
     if source is None:
         return None
-    return unchecked(Image)(
-        source.data, source.url, media_type=source.media_type, native=source.native
-    )
-
-
-def _audio(audio: JsonObject) -> Audio | None:
-    source = _source(audio, "audio", "audio", AUDIO_FORMATS)
-    if source is None:
-        return None
-    return unchecked(Audio)(
-        source.data, source.url, media_type=source.media_type, native=source.native
-    )
-
-
-def _document(document: JsonObject) -> Document | None:
-    name = document.get("name")
-    source = _source(document, "document", "application", DOCUMENT_FORMATS)
-    if source is None:
-        return None
-    return unchecked(Document)(
+    name = block.get("name") if kind == "document" else None
+    return unchecked(make)(
         source.data, source.url, media_type=source.media_type, name=name, native=source.native
     )
 
@@ -355,7 +342,7 @@ def _guard_content(content: JsonObject) -> ContentPart | None:
         return Text(content["text"]["text"], native={"guardContent": native})
     if "image" not in content:
         return None
-    image = _image(content["image"])
+    image = _media("image", content["image"])
     if image is None:
         return None
     native = dict(image.native or {})

@@ -87,7 +87,7 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
     match entry.item:
         case Message() as item:
             yield from _message(item, path, context)
-        case FunctionCall() as item:
+        case FunctionCall() | ServerToolCall() as item:
             yield "assistant", _call(item, path, report)
         case FunctionCallOutput() | CustomToolCallOutput() as item:
             yield "user", _output(item, path, report)
@@ -95,8 +95,6 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
             yield from _reasoning(item, path, context)
         case CustomToolCall() as item:
             yield "assistant", _custom_call(item, path, report)
-        case ServerToolCall() as item:
-            yield "assistant", _server_call(item, path, report)
         case ServerToolResult() as item:
             yield "assistant", _server_result(item)
         case Compaction() as item:
@@ -186,9 +184,10 @@ def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[Ro
     yield "assistant", {"type": "text", "text": message.text}
 
 
-def _call(item: FunctionCall, path: str, report: Report) -> JsonObject:
+def _call(item: FunctionCall | ServerToolCall, path: str, report: Report) -> JsonObject:
+    # `native` has the type if it is another one, such as `mcp_tool_use`
     block = {
-        "type": "tool_use",
+        "type": "tool_use" if isinstance(item, FunctionCall) else "server_tool_use",
         "id": item.call_id,
         "name": item.name,
         "input": as_object(item, path, report),
@@ -230,17 +229,6 @@ def _output_parts(item: FunctionCallOutput | CustomToolCallOutput) -> tuple[Cont
     if isinstance(item.output, str):
         return (Text(item.output),)
     return tuple(item.output)
-
-
-def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
-    # `native` has the type if it is another one, such as `mcp_tool_use`
-    block = {
-        "type": "server_tool_use",
-        "id": item.call_id,
-        "name": item.name,
-        "input": as_object(item, path, report),
-    }
-    return _with_native(block, item)
 
 
 def _server_result(item: ServerToolResult) -> JsonObject:

@@ -12,7 +12,7 @@ is known whether the stream ends with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
@@ -82,6 +82,11 @@ ECHOED: Final = (
 REPEATED_KEYS: Final = 64
 """Maximum metadata keys in each response object but the last. Without it, a provider that sends a
 new key in every event would fill the stream with repetitions."""
+
+
+TextDelta: TypeAlias = (
+    OutputTextDelta | RefusalDelta | ReasoningContentDelta | ReasoningSummaryDelta
+)
 
 
 class Encoder(WireEncoder):
@@ -262,43 +267,29 @@ class Encoder(WireEncoder):
         return generated_id(kind, self._common["id"], output_index)
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
-        output = self._outputs.get(event.index)
-        if output is None:
-            return b""
         logprobs = list(event.logprobs or ())
-        fields = {"logprobs": logprobs}
-        return self._text_delta(output, OUTPUT_TEXT, event.content_index, event.delta, **fields)
+        return self._text_delta(event, OUTPUT_TEXT, event.content_index, logprobs=logprobs)
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        output = self._outputs.get(event.index)
-        if output is None:
-            return b""
-        if event.logprobs:
-            self._report.dropped("/logprobs", "Responses has logprobs of text only")
-        return self._text_delta(output, REFUSAL, event.content_index, event.delta)
+        return self._text_delta(event, REFUSAL, event.content_index)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
-        output = self._outputs.get(event.index)
-        if output is None:
-            return b""
-        if event.logprobs:
-            self._report.dropped("/logprobs", "Responses has logprobs of text only")
-        return self._text_delta(output, REASONING, event.content_index, event.delta)
+        return self._text_delta(event, REASONING, event.content_index)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._text_delta(event, SUMMARY, event.summary_index)
+
+    def _text_delta(self, event: TextDelta, kind: TextKind, part: int, **fields: Any) -> bytes:
         output = self._outputs.get(event.index)
         if output is None:
             return b""
-        return self._text_delta(output, SUMMARY, event.summary_index, event.delta)
-
-    def _text_delta(
-        self, output: OutputItem, kind: TextKind, part: int, delta: str, **fields: Any
-    ) -> bytes:
+        if kind is not OUTPUT_TEXT and getattr(event, "logprobs", None):
+            self._report.dropped("/logprobs", "Responses has logprobs of text only")
         out = self._flush() + self._start_part(output, kind, part)
-        output.parts[kind, part].append(delta)
+        output.parts[kind, part].append(event.delta)
         index = {kind.index_key: part}
         return out + self._item_frame(
-            output, f"{kind.events}.delta", **index, delta=delta, **fields
+            output, f"{kind.events}.delta", **index, delta=event.delta, **fields
         )
 
     def _start_part(self, output: OutputItem, kind: TextKind, part: int) -> bytes:
