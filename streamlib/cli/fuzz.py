@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from streamlib.cli.numbers import positive_seconds
+from streamlib.cli.progress import StatusLine
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, FuzzFinding, reproducer, shrink
 from streamlib.testing.split_picture import draw
-
-LINE_WIDTH: Final = 100
-"""Columns of the progress line, so that a shorter text overwrites a longer one."""
 
 DESCRIPTION: Final = """\
 Feeds generated and mutated bodies to a parser, complete and split into chunks.
@@ -93,9 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 32)
     campaign = Campaign(target, seed=seed, corpus=corpus)
+    line = StatusLine()
     for _ in campaign.run(arguments.time):
-        _show_progress(campaign)
-    _show_total(campaign)
+        line.draw(_counts(campaign))
+    line.erase()
+    print(_counts(campaign), file=sys.stderr)
     if not campaign.executions:
         print(f"{target.name}: no body was tried: the time was too short", file=sys.stderr)
         return 1
@@ -121,21 +121,6 @@ def _check_writable(folder: Path) -> None:
         tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from None
-
-
-def _show_progress(campaign: Campaign) -> None:
-    """Draws a line that the next one overwrites; on terminals only."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{_counts(campaign):<{LINE_WIDTH}}")
-        sys.stderr.flush()
-
-
-def _show_total(campaign: Campaign) -> None:
-    """Writes the final line, which is not overwritten."""
-    if sys.stderr.isatty():
-        sys.stderr.write("\r")
-    sys.stderr.write(f"{_counts(campaign)}\n")
-    sys.stderr.flush()
 
 
 def _counts(campaign: Campaign) -> str:

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.events import ResponseEvent
-from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
+from streamlib_parsers.items import FunctionCall, JsonObject, ResponseItem, WireApi
 from streamlib_parsers.protocol import parse_body
 
 
@@ -44,6 +44,21 @@ class ModelTurns:
         """The items with an id that shows a builder that another message begins with them."""
         response_id = f"message_{next(self._messages)}"
         return [msgspec.structs.replace(item, response_id=response_id) for item in items]
+
+
+class MessageReader:
+    """What the readers of messages with roles keep while they read a request."""
+
+    def __init__(self, wire_api: WireApi) -> None:
+        self.items: list[ResponseItem] = []
+        """The history so far; each message appends to it."""
+        self.instructions: str | None = None
+        """The text of the first message if its role is `system`."""
+        self._pending: list[FunctionCall] = []
+        """Calls of the last assistant message that have no result yet."""
+        self._last_role = ""
+        """Role of the message before the one that is read."""
+        self._turns = ModelTurns(wire_api)
 
 
 def items_of(events: Sequence[ResponseEvent]) -> tuple[ResponseItem, ...]:

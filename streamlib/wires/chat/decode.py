@@ -19,7 +19,7 @@ from streamlib.wires.cache_marks import take_mark
 from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.chat.settings import SETTINGS, read_choice
 from streamlib.wires.json_objects import rest_of
-from streamlib.wires.model_turns import ModelTurns, body_fields
+from streamlib.wires.model_turns import MessageReader, body_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Audio,
@@ -90,23 +90,15 @@ def _drop_usage_option(fields: JsonObject, *, stream: bool) -> None:
 # --- messages ---
 
 
-class _MessageReader:
+class _MessageReader(MessageReader):
     """Converts messages to items, and matches results with calls."""
 
     def __init__(self) -> None:
-        self.items: list[ResponseItem] = []
-        """The history so far; each message appends to it."""
-        self.instructions: str | None = None
-        """The text of the first message if its role is `system`."""
+        super().__init__("chat")
         self.marked: list[int] = []
         """Indexes of the items whose message carried a cache marker."""
         self.ttl: str | None = None
         """Lifetime of the last cache marker that named one."""
-        self._pending: list[FunctionCall] = []
-        """Calls of the last assistant message that have no result yet."""
-        self._last_role = ""
-        """Role of the message before the one that is read."""
-        self._turns = ModelTurns("chat")
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""

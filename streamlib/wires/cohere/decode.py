@@ -15,7 +15,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
 from streamlib.wires.cohere.settings import SETTINGS, read_tools
 from streamlib.wires.json_objects import rest_of, without_none
-from streamlib.wires.model_turns import ModelTurns, body_fields, items_of
+from streamlib.wires.model_turns import MessageReader, body_fields, items_of
 from streamlib_parsers.events import Passthrough, ResponseEvent
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
@@ -26,7 +26,6 @@ from streamlib_parsers.items import (
     Message,
     Origin,
     Output,
-    ResponseItem,
     Text,
 )
 from streamlib_parsers.json_text import dumps
@@ -54,7 +53,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     del headers, path
     decoded, messages = body_fields(body, "messages")
     fields: JsonObject = without_none(decoded)
-    reader = _MessageReader()
+    reader = _MessageReader("cohere")
     for message in msgspec.json.decode(messages, type=list[dict[str, Any]]):
         reader.read(message)
     model, stream = fields.pop("model", None), fields.pop("stream", False)
@@ -69,17 +68,8 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     )
 
 
-class _MessageReader:
+class _MessageReader(MessageReader):
     """Converts messages to items."""
-
-    def __init__(self) -> None:
-        self.items: list[ResponseItem] = []
-        """The history so far; each message appends to it."""
-        self.instructions: str | None = None
-        """The text of the first message if its role is `system`."""
-        self._last_role = ""
-        """Role of the message before the one that is read."""
-        self._turns = ModelTurns("cohere")
 
     def read(self, message: JsonObject) -> None:
         """Appends the items of one message."""

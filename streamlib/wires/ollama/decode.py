@@ -15,7 +15,7 @@ from msgspec import Raw
 from streamlib.request.history import with_turn_fields
 from streamlib.request.prompt import Prompt
 from streamlib.wires.json_objects import rest_of, without_none
-from streamlib.wires.model_turns import ModelTurns, body_fields
+from streamlib.wires.model_turns import MessageReader, body_fields
 from streamlib.wires.ollama.settings import SETTINGS, read_tool
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
@@ -27,7 +27,6 @@ from streamlib_parsers.items import (
     Message,
     Origin,
     Output,
-    ResponseItem,
     Text,
 )
 from streamlib_parsers.wires.ollama import IMAGE_TYPES
@@ -51,7 +50,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """
     decoded, messages = body_fields(body, "messages")
     fields: JsonObject = without_none(decoded)
-    reader = _MessageReader()
+    reader = _MessageReader("ollama")
     for message in msgspec.json.decode(messages, type=list[Raw]):
         reader.read(message)
     model = fields.pop("model", None)
@@ -72,19 +71,8 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
 # --- messages ---
 
 
-class _MessageReader:
+class _MessageReader(MessageReader):
     """Converts messages to items, and matches results with calls."""
-
-    def __init__(self) -> None:
-        self.items: list[ResponseItem] = []
-        """The history so far; each message appends to it."""
-        self.instructions: str | None = None
-        """The text of the first message if its role is `system`."""
-        self._pending: list[FunctionCall] = []
-        """Calls of the last assistant message that have no result yet."""
-        self._last_role = ""
-        """Role of the message before the one that is read."""
-        self._turns = ModelTurns("ollama")
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""
