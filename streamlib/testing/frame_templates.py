@@ -53,13 +53,13 @@ def fixed(**payload: Any) -> FrameGenerator:
     return lambda _, text: filled(payload, text)
 
 
-def placed(kind: JsonObject, place: str, key: str, **values: Any) -> FrameGenerator:
+def placed(kind: JsonObject, index_key: str, key: str, **values: Any) -> FrameGenerator:
     """A generator of an event with an index and an object.
 
     Args:
         kind: the field that names the event.
-        place: key of the index.
+        index_key: key of the index.
         key: key of the object.
         values: the object, a template.
     """
-    return lambda index, text: {**kind, **indexed(place, index), key: filled(values, text)}
+    return lambda index, text: {**kind, **indexed(index_key, index), key: filled(values, text)}

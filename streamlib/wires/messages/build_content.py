@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, system_text, turn_fields
 from streamlib.request.json_objects import merged
@@ -17,6 +15,7 @@ from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
+from streamlib.wires.text_documents import plain_text
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -325,13 +324,5 @@ def _source(part: Image | Document, path: str, report: Report) -> JsonObject:
     mime = media_type(part)
     if mime == "text/plain":
         # the API takes plain text as text only, never in base64
-        return {"type": "text", "media_type": mime, "data": _decode_base64(data)}
+        return {"type": "text", "media_type": mime, "data": plain_text(data)}
     return {"type": "base64", "media_type": mime, "data": data}
-
-
-def _decode_base64(data: str) -> str:
-    """The decoded base64 text; what is not base64 is taken for the text itself."""
-    try:
-        return msgspec.convert(data, bytes).decode("utf-8", "replace")
-    except msgspec.ValidationError:
-        return data
