@@ -4,7 +4,7 @@
     python -m lab.dialect_sources vLLM=FILE ...       compares with archives that are there
 
 Ends with status 1 where something is new or gone: then read the parser, add a dialect or a line to
-`NOT_READ`, and bring the version in `streamlib_parsers/dialects/sources.py` up to date.
+`NOT_READ`, and bring the version in `lab/dialect_sources/sources.py` up to date.
 """
 
 from __future__ import annotations

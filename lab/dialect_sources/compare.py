@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from lab.dialect_sources.registered import Registered
-from streamlib_parsers.dialects.sources import DIALECT_SOURCES, DialectSource
+from lab.dialect_sources.sources import DIALECT_SOURCES, DialectSource
 
 NOT_READ: Final[Mapping[str, str]] = {
     "beam": "channels with XML arguments of their own; no model without a server that parses them",

@@ -168,12 +168,32 @@ def rest_of(values: Mapping[str, Any], *typed_keys: str) -> dict[str, Any] | Non
     return rest
 
 
-def objects_at(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def objects_at(values: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     """The objects in the list at `key`; none for anything else."""
-    value = values.get(key)
+    return objects_in(values.get(key))
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none if it is not a list."""
     if not isinstance(value, list):
         return []
     return [element for element in value if isinstance(element, dict)]
+
+
+def first_text(values: Mapping[str, Any], *keys: str) -> str | None:
+    """The first text that is not empty at one of the keys."""
+    for key in keys:
+        value = values.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def text_or_json(value: Any) -> str:
+    """A text as it is, any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
 
 
 def scrub(value: Any) -> Any:

@@ -1,8 +1,8 @@
 """The command line: `streamlib "question"`, `streamlib chat`, `streamlib inspect` and so on.
 
-Each command is a module of this package with two functions: `add(commands)` adds its
-subparser, `run(arguments)` runs it and returns the exit code. Only the module of the command that
-runs is imported.
+Each command is a module of this package with two texts of its help, `DESCRIPTION` and `EXAMPLES`,
+and two functions: `add(command)` adds its options, `run(arguments)` runs it and returns the exit
+code. Only the module of the command that runs is imported.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import io
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from streamlib import __version__
 from streamlib.cli.arguments import CommandParser, did_you_mean
+from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS, names_a_file, nearest_command
-from streamlib.display.safe_text import one_line
+from streamlib.display.safe_text import one_line, printable
 
 USAGE: Final = """streamlib [OPTIONS] "QUESTION"
        streamlib COMMAND …"""
@@ -80,6 +81,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # closed so that the interpreter does not complain on exit.
         sys.stderr.close()
         return 0
+    except CommandError as error:
+        # The message may quote a file.
+        sys.stderr.write(f"{printable(str(error))}\n")
+        return error.code
     except OSError as error:
         # A full disk, or a file that disappeared while it was used.
         # A file name or an error text may contain control characters that move the cursor.
@@ -143,15 +148,28 @@ def whole_parser() -> argparse.ArgumentParser:
     parser = top_parser()
     commands = parser.add_subparsers(metavar="COMMAND", prog="streamlib")
     for name in COMMANDS:
-        importlib.import_module(f"streamlib.cli.{name}").add(commands)
+        _add(commands, name)
     return parser
 
 
 def _command(name: str) -> CommandParser:
     """The parser of one command."""
-    commands = CommandParser(prog="streamlib").add_subparsers(prog="streamlib")
-    importlib.import_module(f"streamlib.cli.{name}").add(commands)
-    return commands.choices[name]
+    return _add(CommandParser(prog="streamlib").add_subparsers(prog="streamlib"), name)
+
+
+def _add(commands: Any, name: str) -> CommandParser:
+    """Adds a command, whose module is imported."""
+    module = importlib.import_module(f"streamlib.cli.{name}")
+    parser: CommandParser = commands.add_parser(
+        name,
+        help=COMMANDS[name],
+        description=module.DESCRIPTION,
+        epilog=module.EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add(parser)
+    parser.set_defaults(run=module.run)
+    return parser
 
 
 def _is_meant(command: str, question: Sequence[str]) -> bool:

@@ -6,11 +6,10 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from streamlib.cli.captures import read_bytes, read_captures
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture
@@ -58,15 +57,8 @@ CURVE_WORKLOADS: Final = ("messages", "responses", "chat", "gemini")
 """Workloads that a curve has where none is named."""
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "bench",
-        help=COMMANDS["bench"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "files",
         nargs="*",
@@ -129,7 +121,6 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--chart", metavar="F.svg", help="draw the speed into this file: F.svg, or a page F.html"
     )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -138,14 +129,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.compare:
             return _compare(arguments)
         return _measure(arguments)
-    except CommandError as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
-    except OSError as error:
-        print(printable(f"{error.filename}: {error.strerror}"), file=sys.stderr)
     except ValueError as error:
-        print(printable(f"streamlib bench: {error}"), file=sys.stderr)
-    return 1
+        raise CommandError(f"streamlib bench: {error}") from None
 
 
 def _refuse(arguments: argparse.Namespace, option: str, *others: str) -> None:

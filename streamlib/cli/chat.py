@@ -6,16 +6,13 @@ Without a model the loopback provider responds, so that nothing needs a key.
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import Any, Final
+from typing import Final
 
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.conversation import Conversation
 from streamlib.cli.exit_codes import EXIT_CODES, USAGE
 from streamlib.cli.keyboard import has_pipe, is_conversation, read_piped
 from streamlib.cli.model_options import MODEL_VARIABLE
-from streamlib.display.safe_text import printable
 from streamlib.request.prompt import EFFORTS
 from streamlib_parsers import WIRE_APIS
 
@@ -51,21 +48,13 @@ tools.json:
 {EXIT_CODES}"""
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "chat",
-        help=COMMANDS["chat"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "text", nargs="*", metavar="TEXT", help="the question; without it, a conversation"
     )
     _add_request_options(command)
     _add_output_options(command)
-    command.set_defaults(run=run)
 
 
 def _add_request_options(command: argparse.ArgumentParser) -> None:
@@ -146,12 +135,8 @@ def _add_output_options(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Streams one response, or a conversation until the end of the input."""
-    try:
-        conversation = Conversation(arguments)
-        question = _question(arguments)
-    except CommandError as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
+    conversation = Conversation(arguments)
+    question = _question(arguments)
     if question is None:
         return conversation.talk()
     return conversation.ask(question)

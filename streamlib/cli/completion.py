@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Final
-
-from streamlib.cli.commands import COMMANDS
+from typing import Final
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
@@ -27,17 +25,9 @@ exit code: 0 success, 1 shtab is not installed (streamlib[cli]), 2 usage error
 """
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "completion",
-        help=COMMANDS["completion"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Final
+from typing import Final
 
 from streamlib.cli.captures import add_wire_option, events_of, find_error, for_each_capture
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES, code_of_error, code_of_response
 from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, wrong_wire_hint
@@ -35,15 +34,8 @@ If the response is incomplete, the part that was received is written.
 {EXIT_CODES}"""
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "convert",
-        help=COMMANDS["convert"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "file",
         metavar="FILE",
@@ -60,7 +52,6 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--body", action="store_true", help="write one complete body instead of a stream"
     )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from streamlib.cli.checks import Check, all_checks
 from streamlib.cli.colours import DIM, GREEN, RED, YELLOW, paint
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.tables import GAP, terminal_width, wrapped
 from streamlib.cli.waiting import WaitingLine
 from streamlib.display.safe_text import one_line
@@ -43,17 +42,9 @@ MARKS: Final = {
 """State -> its mark and colour."""
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "doctor",
-        help=COMMANDS["doctor"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument("--json", action="store_true", help="print one JSON object")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -41,10 +41,20 @@ def code_of_error(error: ErrorInfo) -> int:
 
 def code_of_response(response: Response) -> int:
     """The exit code for a response."""
-    if response.error is not None:
-        return code_of_error(response.error)
-    if response.stop_reason == "length":
+    return code_of_end(response.error, response.stop_reason)
+
+
+def code_of_end(error: ErrorInfo | None, stop_reason: str | None) -> int:
+    """The exit code for the end of a response.
+
+    Args:
+        error: why it failed; None if it did not.
+        stop_reason: why the model stopped.
+    """
+    if error is not None:
+        return code_of_error(error)
+    if stop_reason == "length":
         return INCOMPLETE
-    if response.stop_reason in ("content_filter", "refusal"):
+    if stop_reason in ("content_filter", "refusal"):
         return REFUSED
     return 0

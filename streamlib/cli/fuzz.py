@@ -11,17 +11,13 @@ import sys
 import tempfile
 import textwrap
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import positive_seconds
-from streamlib.display.safe_text import one_line
+from streamlib.cli.progress import StatusLine
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, FuzzFinding, reproducer, shrink
 from streamlib.testing.split_picture import draw
-
-LINE_WIDTH: Final = 100
-"""Columns of the progress line, so that a shorter text overwrites a longer one."""
 
 DESCRIPTION: Final = """\
 Feeds generated and mutated bodies to a parser, complete and split into chunks.
@@ -33,7 +29,7 @@ _TARGET_NAMES: Final = textwrap.fill(
     f"Targets: {', '.join(TARGETS)},", width=79, break_on_hyphens=False
 )
 
-EPILOG: Final = f"""\
+EXAMPLES: Final = f"""\
 {_TARGET_NAMES}
 or module:callable for a parser of your own: a class with feed(bytes) -> list
 and close() -> list, or a function of chunks.
@@ -49,15 +45,8 @@ exit code: 0 no failure, 1 a failure was found or a file could not be used,
 """
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "fuzz",
-        help=COMMANDS["fuzz"],
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "target", metavar="WIRE", help="a wire, a framing, a dialect, or module:callable"
     )
@@ -79,7 +68,6 @@ def add(commands: Any) -> None:
         metavar="FOLDER",
         help="where the reproducer is written (default: the current folder)",
     )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -97,19 +85,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"streamlib fuzz: {error}", file=sys.stderr)
         return 2
     # Both paths are checked first, so that a wrong one fails before the campaign.
-    try:
-        corpus = [Path(name).read_bytes() for name in arguments.files]
-        _check_writable(arguments.out)
-    except OSError as error:
-        print(one_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
-        return 1
+    corpus = [Path(name).read_bytes() for name in arguments.files]
+    _check_writable(arguments.out)
     seed = arguments.seed
     if seed is None:
         seed = random.SystemRandom().randrange(1 << 32)
     campaign = Campaign(target, seed=seed, corpus=corpus)
+    line = StatusLine()
     for _ in campaign.run(arguments.time):
-        _show_progress(campaign)
-    _show_total(campaign)
+        line.draw(_counts(campaign))
+    line.erase()
+    print(_counts(campaign), file=sys.stderr)
     if not campaign.executions:
         print(f"{target.name}: no body was tried: the time was too short", file=sys.stderr)
         return 1
@@ -135,21 +121,6 @@ def _check_writable(folder: Path) -> None:
         tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from None
-
-
-def _show_progress(campaign: Campaign) -> None:
-    """Draws a line that the next one overwrites; on terminals only."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{_counts(campaign):<{LINE_WIDTH}}")
-        sys.stderr.flush()
-
-
-def _show_total(campaign: Campaign) -> None:
-    """Writes the final line, which is not overwritten."""
-    if sys.stderr.isatty():
-        sys.stderr.write("\r")
-    sys.stderr.write(f"{_counts(campaign)}\n")
-    sys.stderr.flush()
 
 
 def _counts(campaign: Campaign) -> str:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.commands import COMMANDS
+from streamlib.cli.command_error import CommandError
 from streamlib.cli.gateway_checks import (
     check_extras,
     check_routes,
@@ -26,7 +26,7 @@ from streamlib.cli.gateway_checks import (
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
-from streamlib.display.safe_text import one_line, printable
+from streamlib.display.safe_text import one_line
 from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
@@ -58,15 +58,8 @@ exit code: 0 stopped with SIGTERM, or --check found nothing wrong,
 """
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "gateway",
-        help=COMMANDS["gateway"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "--route",
         action="append",
@@ -119,7 +112,6 @@ def add(commands: Any) -> None:
     )
     _add_number(command, "--workers", 1, "N", "processes that serve the port together")
     _add_stores(command)
-    command.set_defaults(run=run)
 
 
 def _add_stores(command: argparse.ArgumentParser) -> None:
@@ -206,15 +198,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         print(f"{error.name} is not installed: pip install 'streamlib[gateway]'", file=sys.stderr)
         return 1
-    except OSError as error:
-        print(one_line(f"{error.filename}: {error.strerror}"), file=sys.stderr)
-        return 1
     except StreamError as error:
-        print(printable(error.message), file=sys.stderr)
-        return 1
+        raise CommandError(error.message) from None
     except ValueError as error:
-        print(printable(str(error)), file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from None
     if arguments.check is not None:
         print("\n".join(route_lines(table)))
         return check_routes(table, keyless(table), arguments.ask)

@@ -12,7 +12,6 @@ import msgspec
 
 from streamlib.cli.captures import add_wire_option, files_of, for_each_capture
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES
 from streamlib.cli.inspect_page import print_page, reading_of
 from streamlib.cli.inspect_summary import summary
@@ -74,15 +73,8 @@ file that cannot be read, else 0; with --diff 1 where the responses differ.
 {EXIT_CODES}"""
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "inspect",
-        help=COMMANDS["inspect"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="or a directory; - is standard input"
     )
@@ -120,7 +112,7 @@ def add(commands: Any) -> None:
         metavar="SECONDS",
         help="of two recorded exchanges: the time between them, which prompt caches depend on",
     )
-    command.set_defaults(run=run, refuse=command.error)
+    command.set_defaults(refuse=command.error)
 
 
 def run(arguments: argparse.Namespace) -> int:

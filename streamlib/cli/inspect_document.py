@@ -14,7 +14,7 @@ import msgspec
 
 from streamlib.cli.colours import BOLD, DIM
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.exit_codes import FAILED, INCOMPLETE, REFUSED, RETRYABLE
+from streamlib.cli.exit_codes import INCOMPLETE, code_of_end
 from streamlib.cli.inspect_page import print_finding, print_line
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import MAX_KIND_WIDTH, fitted
@@ -22,6 +22,7 @@ from streamlib.display.safe_text import one_line, printable
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.document import Inspection, load
 from streamlib.recording.files import Chunk, RecordedRequest, Recording
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -199,20 +200,15 @@ def _usage_text(usage: JsonObject) -> str:
 
 def _code_of(document: Inspection) -> int:
     """The exit code of the response, as `code_of_response` has it."""
-    error, stop_reason = document.outcome.error, document.outcome.stop_reason
-    if error is not None:
-        if error.get("kind") == "truncated":
-            return INCOMPLETE
-        if error.get("kind") == "content_filter":
-            return REFUSED
-        return RETRYABLE if error.get("retryable") else FAILED
-    if stop_reason == "length":
+    error: ErrorInfo | None = None
+    if document.outcome.error is not None:
+        fields = document.outcome.error
+        error = ErrorInfo(fields.get("kind", "other"), "", retryable=bool(fields.get("retryable")))
+    code = code_of_end(error, document.outcome.stop_reason)
+    is_truncated = any(finding.code == "recording_truncated" for finding in document.findings)
+    if code == 0 and is_truncated:
         return INCOMPLETE
-    if stop_reason in ("content_filter", "refusal"):
-        return REFUSED
-    if any(finding.code == "recording_truncated" for finding in document.findings):
-        return INCOMPLETE
-    return 0
+    return code
 
 
 # --- for programs ---

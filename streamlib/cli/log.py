@@ -14,7 +14,6 @@ import anyio
 import msgspec
 
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import integer
 from streamlib.cli.tables import terminal_width
 from streamlib.display.safe_text import one_line
@@ -51,15 +50,8 @@ WIDTH: Final = 120
 _DELTA_TEXT: Final = "delta"
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "log",
-        help=COMMANDS["log"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument("url", metavar="URL", help="the engine: sqlite:///file, redis://host …")
     command.add_argument("id", metavar="ID", nargs="?", help="one log (default: list all)")
     command.add_argument(
@@ -80,7 +72,6 @@ def add(commands: Any) -> None:
         help="stop the response (default reason: user)",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object a log")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

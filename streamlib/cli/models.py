@@ -11,13 +11,12 @@ import anyio
 import msgspec
 
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import FAILED, USAGE, code_of_error
 from streamlib.cli.option_names import with_option_names
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.auth import variables_of
-from streamlib.display.safe_text import one_line, printable
+from streamlib.display.safe_text import one_line
 from streamlib.providers import Provider, known
 from streamlib.providers import provider as find_provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
@@ -42,15 +41,8 @@ exit code: 0 success, 1 no model was found, 2 usage error,
 """
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "models",
-        help=COMMANDS["models"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "query", nargs="?", default="", metavar="QUERY", help="a part of the model's name"
     )
@@ -64,18 +56,13 @@ def add(commands: Any) -> None:
         action="store_true",
         help="print one JSON object a model, as its provider lists it",
     )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Lists the models that match."""
-    try:
-        names = asked_providers(arguments)
-        with WaitingLine(f"asking {', '.join(names)}"):
-            return anyio.run(_list, names, arguments)
-    except CommandError as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
+    names = asked_providers(arguments)
+    with WaitingLine(f"asking {', '.join(names)}"):
+        return anyio.run(_list, names, arguments)
 
 
 def asked_providers(arguments: argparse.Namespace) -> list[str]:

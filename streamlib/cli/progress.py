@@ -16,6 +16,34 @@ INTERVAL: Final = 0.1
 CLEAR_LINE: Final = "\r\x1b[K"
 
 
+class StatusLine:
+    """A line that is drawn anew again and again, and erased in the end; on terminals only.
+
+    Args:
+        err: stream for the line; standard error by default.
+    """
+
+    def __init__(self, err: TextIO | None = None) -> None:
+        self._err = err or sys.stderr
+        self.is_shown = self._err.isatty()
+        """Whether there is a terminal to draw it on."""
+        self._is_drawn = False
+
+    def draw(self, text: str) -> None:
+        """Draws the line in place of what it was."""
+        if self.is_shown:
+            self._is_drawn = True
+            self._err.write(CLEAR_LINE + text)
+            self._err.flush()
+
+    def erase(self) -> None:
+        """Erases the line."""
+        if self._is_drawn:
+            self._is_drawn = False
+            self._err.write(CLEAR_LINE)
+            self._err.flush()
+
+
 class Progress:
     """A progress line, drawn only where standard error is a terminal.
 
@@ -38,30 +66,24 @@ class Progress:
     ) -> None:
         self._label = printable(label)
         self._total = total
-        self._err = err or sys.stderr
+        self._line = StatusLine(err)
         self._clock = clock
         self._next = clock() + DELAY
         """Time of the next drawing, in seconds of the clock."""
-        self._is_drawn = False
-        """Whether a line is drawn, which must be erased at the end."""
 
     def update(self, done: int) -> None:
         """Reports how much of the total is done."""
-        if self._clock() < self._next or not self._err.isatty():
+        if self._clock() < self._next or not self._line.is_shown:
             return
         self._next = self._clock() + INTERVAL
-        self._is_drawn = True
         if self._total is None:
             amount = f"{done:,}"
         else:
             amount = f"{done * 100 // max(1, self._total)}%"
-        self._err.write(f"{CLEAR_LINE}{self._label}: {amount}")
-        self._err.flush()
+        self._line.draw(f"{self._label}: {amount}")
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_drawn:
-            self._err.write(CLEAR_LINE)
-            self._err.flush()
+        self._line.erase()

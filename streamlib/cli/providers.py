@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.tables import table, terminal_width
 from streamlib.client.auth import variables_of
 from streamlib.providers import Provider, known
@@ -28,20 +27,12 @@ exit code: 0 success, 1 no provider matches, 2 usage error
 """
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "providers",
-        help=COMMANDS["providers"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "query", nargs="?", default="", metavar="QUERY", help="a part of the name or the address"
     )
     command.add_argument("--json", action="store_true", help="print one JSON object a provider")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

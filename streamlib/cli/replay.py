@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from streamlib.cli.captures import add_wire_option, for_each_capture
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.exit_codes import EXIT_CODES, INCOMPLETE, code_of_error, code_of_response
 from streamlib.cli.numbers import byte_count, speed
 from streamlib.cli.progress import Progress
@@ -38,15 +37,8 @@ EXAMPLES: Final = f"""examples:
 {EXIT_CODES}"""
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "replay",
-        help=COMMANDS["replay"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "file", metavar="FILE", help="a recording or a captured body; - is standard input"
     )
@@ -61,7 +53,6 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--split", type=byte_count, metavar="N", help="split the body into chunks of N bytes"
     )
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

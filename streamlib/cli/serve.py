@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import anyio
 
 from streamlib.cli.captures import read_bytes
 from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS
 from streamlib.cli.numbers import byte_count, integer, seconds
-from streamlib.display.safe_text import printable
 from streamlib.recording.files import is_recording, read
 from streamlib.testing import Behaviour, Fault, running
 from streamlib_parsers import WIRE_APIS
@@ -42,15 +40,8 @@ exit code: 1 a file or the port cannot be used, 2 usage error,
 """
 
 
-def add(commands: Any) -> None:
-    """Adds the command and its options."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "serve",
-        help=COMMANDS["serve"],
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(command: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
     command.add_argument(
         "files",
         nargs="*",
@@ -81,7 +72,6 @@ def add(commands: Any) -> None:
         action="store_true",
         help="refuse what the real service refuses, with its error, and sign reasoning and calls",
     )
-    command.set_defaults(run=run)
 
 
 def _fault(text: str) -> tuple[Fault, int]:
@@ -101,12 +91,8 @@ def _fault(text: str) -> tuple[Fault, int]:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted."""
     bodies: list[bytes] = []
-    try:
-        for name in arguments.files:
-            bodies += _bodies(name)
-    except CommandError as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
+    for name in arguments.files:
+        bodies += _bodies(name)
     if arguments.failing and not arguments.fault:
         print("--failing is the number of requests with a fault: it needs --fault", file=sys.stderr)
         return 2

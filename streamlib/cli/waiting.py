@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from types import TracebackType
 from typing import Final, TextIO
 
+from streamlib.cli.progress import StatusLine
 from streamlib.display.safe_text import one_line
 from streamlib_parsers import Created, RateLimits, ResponseEvent, ResponseMetadata, TokenCount
 
@@ -19,8 +19,6 @@ INTERVAL: Final = 1.0
 
 UNSEEN: Final = (Created, RateLimits, ResponseMetadata, TokenCount)
 """Events that show nothing on the screen: after them the line stays."""
-
-CLEAR_LINE: Final = "\r\x1b[K"
 
 
 class WaitingLine:
@@ -38,12 +36,12 @@ class WaitingLine:
 
     def __init__(self, text: str, err: TextIO | None = None) -> None:
         self._text = one_line(text)
-        self._err = err or sys.stderr
+        self._line = StatusLine(err)
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> WaitingLine:
-        if self._err.isatty():
+        if self._line.is_shown:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
         return self
@@ -74,9 +72,7 @@ class WaitingLine:
             return
         while True:
             seconds = time.monotonic() - began
-            self._err.write(f"{CLEAR_LINE}{self._text} … {seconds:.0f} s")
-            self._err.flush()
+            self._line.draw(f"{self._text} … {seconds:.0f} s")
             if self._stopped.wait(INTERVAL):
                 break
-        self._err.write(CLEAR_LINE)
-        self._err.flush()
+        self._line.erase()

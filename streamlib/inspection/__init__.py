@@ -20,73 +20,37 @@ from streamlib.lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamlib.inspection.difference import (
-        DIFFERENCE_FORMAT,
-        Difference,
-        DifferenceRow,
-        FirstDifference,
-        compare,
-    )
-    from streamlib.inspection.document import (
-        FORMAT,
-        ChunkColumns,
-        Facts,
-        Finding,
-        FrameColumns,
-        InspectedItem,
-        InspectedNotice,
-        InspectedRequest,
-        Inspection,
-        Outcome,
-        RateLimit,
-        Silence,
-        Silences,
-        SkippedSplit,
-        Source,
-        SplitCharacters,
-        SplitResult,
-        Splits,
-        UnknownEvent,
-        encode,
-        load,
-    )
-    from streamlib.inspection.redaction import redacted, redacted_difference
+    # For type checkers, which do not read the table. `as` makes a name public for them.
+    from streamlib.inspection.difference import DIFFERENCE_FORMAT as DIFFERENCE_FORMAT
+    from streamlib.inspection.difference import Difference as Difference
+    from streamlib.inspection.difference import DifferenceRow as DifferenceRow
+    from streamlib.inspection.difference import FirstDifference as FirstDifference
+    from streamlib.inspection.difference import compare as compare
+    from streamlib.inspection.document import FORMAT as FORMAT
+    from streamlib.inspection.document import ChunkColumns as ChunkColumns
+    from streamlib.inspection.document import Facts as Facts
+    from streamlib.inspection.document import Finding as Finding
+    from streamlib.inspection.document import FrameColumns as FrameColumns
+    from streamlib.inspection.document import InspectedItem as InspectedItem
+    from streamlib.inspection.document import InspectedNotice as InspectedNotice
+    from streamlib.inspection.document import InspectedRequest as InspectedRequest
+    from streamlib.inspection.document import Inspection as Inspection
+    from streamlib.inspection.document import Outcome as Outcome
+    from streamlib.inspection.document import RateLimit as RateLimit
+    from streamlib.inspection.document import Silence as Silence
+    from streamlib.inspection.document import Silences as Silences
+    from streamlib.inspection.document import SkippedSplit as SkippedSplit
+    from streamlib.inspection.document import Source as Source
+    from streamlib.inspection.document import SplitCharacters as SplitCharacters
+    from streamlib.inspection.document import SplitResult as SplitResult
+    from streamlib.inspection.document import Splits as Splits
+    from streamlib.inspection.document import UnknownEvent as UnknownEvent
+    from streamlib.inspection.document import encode as encode
+    from streamlib.inspection.document import load as load
+    from streamlib.inspection.redaction import redacted as redacted
+    from streamlib.inspection.redaction import redacted_difference as redacted_difference
     from streamlib.recording.files import Recording
     from streamlib_parsers.items import WireApi
-
-__all__ = [
-    "DIFFERENCE_FORMAT",
-    "FORMAT",
-    "ChunkColumns",
-    "Difference",
-    "DifferenceRow",
-    "Facts",
-    "Finding",
-    "FirstDifference",
-    "FrameColumns",
-    "InspectedItem",
-    "InspectedNotice",
-    "InspectedRequest",
-    "Inspection",
-    "Outcome",
-    "RateLimit",
-    "Silence",
-    "Silences",
-    "SkippedSplit",
-    "Source",
-    "SplitCharacters",
-    "SplitResult",
-    "Splits",
-    "UnknownEvent",
-    "compare",
-    "encode",
-    "inspect",
-    "inspect_all",
-    "load",
-    "redacted",
-    "redacted_difference",
-    "render",
-]
 
 
 def inspect(
@@ -212,4 +176,5 @@ __getattr__, __dir__ = lazy(
         ),
         "streamlib.inspection.redaction": ("redacted", "redacted_difference"),
     },
+    own=("inspect", "inspect_all", "render"),
 )

@@ -18,6 +18,7 @@ from msgspec import Struct
 from streamlib.display.safe_text import printable
 from streamlib.inspection.document import Inspection
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import text_or_json
 
 DIFFERENCE_FORMAT: Final = "streamlib.difference/1"
 """Value of the key `format` of every difference."""
@@ -330,8 +331,8 @@ def _compared(ours: Span, theirs: Span) -> DifferenceRow:
     different = [key for key in fields if _without_ids(key, a) != _without_ids(key, b)]
     if not different or row.type in ID_EVENTS:
         return msgspec.structs.replace(row, op="ids", fields=tuple(fields))
-    a_text = value_text(_without_ids(different[0], a))
-    b_text = value_text(_without_ids(different[0], b))
+    a_text = text_or_json(_without_ids(different[0], a))
+    b_text = text_or_json(_without_ids(different[0], b))
     character = _parting(a_text, b_text)
     return msgspec.structs.replace(
         row,
@@ -356,13 +357,6 @@ def _stripped(value: Any) -> Any:
     if isinstance(value, list):
         return [_stripped(element) for element in value]
     return value
-
-
-def value_text(value: Any) -> str:
-    """A value as text: a text unchanged, other values as JSON."""
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
 
 
 def _parting(a: str, b: str) -> int:

@@ -18,7 +18,7 @@ from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.items import WireApi
-from streamlib_parsers.json_text import decode_any
+from streamlib_parsers.json_text import decode_any, objects_in
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import parser, wire
 
@@ -145,7 +145,7 @@ def _container_keys(value: dict[str, Any]) -> str:
 def _choice_names(choices: Any) -> list[str]:
     """Wire chat: `choices[].delta`, `choices[].message`, `choices[].finish_reason`."""
     names: list[str] = []
-    for choice in _objects(choices):
+    for choice in objects_in(choices):
         finish_reason = choice.get("finish_reason")
         fields = _message_names(choice.get("delta") or choice.get("message"))
         names += fields
@@ -159,10 +159,10 @@ def _choice_names(choices: Any) -> list[str]:
 def _candidate_names(candidates: Any) -> list[str]:
     """Wire gemini: `candidates[].content.parts[]`, `candidates[].finishReason`."""
     names: list[str] = []
-    for candidate in _objects(candidates):
+    for candidate in objects_in(candidates):
         content = candidate.get("content")
         if isinstance(content, dict):
-            names += [_part_name(part) for part in _objects(content.get("parts"))]
+            names += [_part_name(part) for part in objects_in(content.get("parts"))]
         if candidate.get("finishReason"):
             names.append(f"finishReason {candidate['finishReason']}")
     return names
@@ -183,10 +183,3 @@ def _message_names(message: Any) -> list[str]:
     if not isinstance(message, dict):
         return []
     return [key for key, inner in message.items() if inner and key != "role"]
-
-
-def _objects(values: Any) -> list[dict[str, Any]]:
-    """The JSON objects of a list; none if the value is not a list."""
-    if not isinstance(values, list):
-        return []
-    return [value for value in values if isinstance(value, dict)]

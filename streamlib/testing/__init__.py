@@ -22,39 +22,28 @@ from typing import TYPE_CHECKING
 from streamlib.lazy import lazy
 
 if TYPE_CHECKING:
-    from streamlib.client import ClientOptions
-    from streamlib.testing.clients import MODEL, ScriptedClient, loopback, replay, scripted
-    from streamlib.testing.fuzzing import FuzzFinding, fuzz
-    from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest
-    from streamlib.testing.provider.responses import echo_response
-    from streamlib.testing.provider.server import running, serve
-    from streamlib.testing.provider.turns import Turn, TurnContent, TurnLike
-    from streamlib.testing.stage_checks import check_stage
-    from streamlib.testing.sync_clients import sync_loopback, sync_replay
-    from streamlib.wires.faults import Fault
+    # For type checkers, which do not read the table. `as` makes a name public for them.
+    from streamlib.client import ClientOptions as ClientOptions
+    from streamlib.testing.clients import MODEL as MODEL
+    from streamlib.testing.clients import ScriptedClient as ScriptedClient
+    from streamlib.testing.clients import loopback as loopback
+    from streamlib.testing.clients import replay as replay
+    from streamlib.testing.clients import scripted as scripted
+    from streamlib.testing.fuzzing import FuzzFinding as FuzzFinding
+    from streamlib.testing.fuzzing import fuzz as fuzz
+    from streamlib.testing.provider.behaviour import Behaviour as Behaviour
+    from streamlib.testing.provider.behaviour import ReceivedRequest as ReceivedRequest
+    from streamlib.testing.provider.responses import echo_response as echo_response
+    from streamlib.testing.provider.server import running as running
+    from streamlib.testing.provider.server import serve as serve
+    from streamlib.testing.provider.turns import Turn as Turn
+    from streamlib.testing.provider.turns import TurnContent as TurnContent
+    from streamlib.testing.provider.turns import TurnLike as TurnLike
+    from streamlib.testing.stage_checks import check_stage as check_stage
+    from streamlib.testing.sync_clients import sync_loopback as sync_loopback
+    from streamlib.testing.sync_clients import sync_replay as sync_replay
+    from streamlib.wires.faults import Fault as Fault
 
-__all__ = [
-    "MODEL",
-    "Behaviour",
-    "ClientOptions",
-    "Fault",
-    "FuzzFinding",
-    "ReceivedRequest",
-    "ScriptedClient",
-    "Turn",
-    "TurnContent",
-    "TurnLike",
-    "check_stage",
-    "echo_response",
-    "fuzz",
-    "loopback",
-    "replay",
-    "running",
-    "scripted",
-    "serve",
-    "sync_loopback",
-    "sync_replay",
-]
 
 __getattr__, __dir__ = lazy(
     __name__,

@@ -128,7 +128,8 @@ def _row(position: int, events: Sequence[Any]) -> DiffRow:
     return DiffRow(position, len(events), msgspec.structs.replace(events[0], delta=text))
 
 
-def _first_difference(left: Sequence[RunEvent], right: Sequence[RunEvent]) -> int:
+def _first_difference(left: Sequence[object], right: Sequence[object]) -> int:
+    """The index of the first event, or character, that differs."""
     for index, (ours, theirs) in enumerate(zip(left, right, strict=False)):
         if ours != theirs:
             return index
@@ -170,14 +171,7 @@ def _differing_offset(left: DiffRow | None, right: DiffRow | None) -> int:
     """The offset at which the texts of two rows differ."""
     if left is None or right is None:
         return 0
-    return _common_length(left.text, right.text)
-
-
-def _common_length(left: str, right: str) -> int:
-    for offset, (ours, theirs) in enumerate(zip(left, right, strict=False)):
-        if ours != theirs:
-            return offset
-    return min(len(left), len(right))
+    return _first_difference(left.text, right.text)
 
 
 def _differing_fields(left: DiffRow | None, right: DiffRow | None, width: int) -> list[str]:
@@ -190,11 +184,11 @@ def _differing_fields(left: DiffRow | None, right: DiffRow | None, width: int) -
         if name == "seq" or ours == theirs:
             continue
         line = f"      {name}: "
-        start = _common_length(repr(ours), repr(theirs))
+        start = _first_difference(repr(ours), repr(theirs))
         half = max(16, width // 2 - 10)
         line += f"{_clipped(repr(ours), start, half)} != {_clipped(repr(theirs), start, half)}"
         if isinstance(ours, str) and isinstance(theirs, str):
-            line += f" (character {_common_length(ours, theirs)})"
+            line += f" (character {_first_difference(ours, theirs)})"
         lines.append(line)
     return lines
 

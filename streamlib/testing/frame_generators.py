@@ -20,6 +20,7 @@ from streamlib.testing.frame_templates import (
     filled,
     fixed,
     indexed,
+    placed,
 )
 from streamlib.testing.interactions_frames import INTERACTIONS
 from streamlib_parsers.items import WireApi
@@ -46,19 +47,11 @@ INDEXES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
 
 
 def _start(**block: Any) -> FrameGenerator:
-    return lambda index, text: {
-        "type": "content_block_start",
-        **indexed("index", index),
-        "content_block": filled(block, text),
-    }
+    return placed({"type": "content_block_start"}, "index", "content_block", **block)
 
 
 def _delta(**delta: Any) -> FrameGenerator:
-    return lambda index, text: {
-        "type": "content_block_delta",
-        **indexed("index", index),
-        "delta": filled(delta, text),
-    }
+    return placed({"type": "content_block_delta"}, "index", "delta", **delta)
 
 
 _MESSAGE: Final = {

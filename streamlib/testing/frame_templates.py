@@ -7,6 +7,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
+from streamlib_parsers.items import JsonObject
+
 FrameGenerator: TypeAlias = Callable[[Any, str], Any]
 """(index, text) -> the payload: a JSON value, or text that is not JSON."""
 
@@ -49,3 +51,15 @@ def filled(value: Any, text: str) -> Any:
 def fixed(**payload: Any) -> FrameGenerator:
     """A generator of an event without an index."""
     return lambda _, text: filled(payload, text)
+
+
+def placed(kind: JsonObject, index_key: str, key: str, **values: Any) -> FrameGenerator:
+    """A generator of an event with an index and an object.
+
+    Args:
+        kind: the field that names the event.
+        index_key: key of the index.
+        key: key of the object.
+        values: the object, a template.
+    """
+    return lambda index, text: {**kind, **indexed(index_key, index), key: filled(values, text)}

@@ -9,26 +9,18 @@ from streamlib.testing.frame_templates import (
     HALF_HIGH,
     HALF_LOW,
     FrameGenerator,
-    filled,
     fixed,
     indexed,
+    placed,
 )
 
 
 def _step(**step: Any) -> FrameGenerator:
-    return lambda index, text: {
-        "event_type": "step.start",
-        **indexed("index", index),
-        "step": filled(step, text),
-    }
+    return placed({"event_type": "step.start"}, "index", "step", **step)
 
 
 def _step_delta(**delta: Any) -> FrameGenerator:
-    return lambda index, text: {
-        "event_type": "step.delta",
-        **indexed("index", index),
-        "delta": filled(delta, text),
-    }
+    return placed({"event_type": "step.delta"}, "index", "delta", **delta)
 
 
 def _interaction(event: str, status: str, **values: Any) -> FrameGenerator:

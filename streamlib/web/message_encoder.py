@@ -12,16 +12,30 @@ from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
 from streamlib.web.run_encoder import NOT_RUN, PendingCalls, RunUsage, Waiting
 from streamlib.web.ui_parts import (
+    ABANDONED,
     TRUNCATED_CALL,
     CallIds,
     ReasoningGaps,
+    why_hidden,
     without_state,
 )
 from streamlib.wires.encoders import RunEncoder, Sealer, sse
 from streamlib.wires.event_encoder import EventEncoder
 from streamlib.wires.missing_deltas import events_of
-from streamlib_parsers.events import Completed, Notice, OutputItemDone, ResponseEvent
-from streamlib_parsers.items import JsonObject, ResponseItem
+from streamlib_parsers.events import (
+    Completed,
+    Created,
+    Failed,
+    MediaDelta,
+    Notice,
+    OutputItemDone,
+    OutputTextDelta,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    ResponseEvent,
+)
+from streamlib_parsers.items import CallOutput, JsonObject, ResponseItem
 from streamlib_parsers.response import Response
 
 
@@ -109,6 +123,32 @@ class MessageEncoder(EventEncoder, ABC):
             self._pending.may_be_asked_again = True
         return b""
 
+    # --- items ---
+
+    def _on_text(self, event: OutputTextDelta) -> bytes:
+        return self._text_delta(event.index, event.delta)
+
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        return self._text_delta(event.index, event.delta)
+
+    def _on_media(self, event: MediaDelta) -> bytes:
+        return self._text_delta(event.index, event.transcript or "")
+
+    def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
+        return self._text_delta(event.index, self._gaps.with_gap(event))
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._on_reasoning(event)
+
+    def _on_done(self, event: OutputItemDone) -> bytes:
+        index, item = event.index, event.item
+        is_broken = index in self._broken
+        self._pending.add(item, self._call_ids.get(index), is_broken=is_broken)
+        out = self._end_item(index, item)
+        if why_hidden(item) is None:
+            self._end_agent(index, item)
+        return out
+
     def _begin_agent(self, index: int, item: ResponseItem) -> None:
         """Notes who makes an item that begins."""
         if item.agent is not None:
@@ -118,6 +158,33 @@ class MessageEncoder(EventEncoder, ABC):
         """Reports an agent that was named after the item had begun."""
         if self._agents.pop(index, None) != item.agent:
             self._report.dropped("/agent", "it was named when the item was shown already")
+
+    # --- responses ---
+
+    def _on_created(self, event: Created) -> bytes:
+        self._model = event.model or self._model
+        return self._start()
+
+    def _on_completed(self, event: Completed) -> bytes:
+        out = self._start() + self._end_open_parts()
+        # After a pause the provider continues its calls in the next response.
+        if event.stop_reason != "pause":
+            out += self._end_running()
+        if self._set_end(event):
+            return out
+        return out + self._end_message(event)
+
+    def _end_message(self, event: Completed) -> bytes:
+        """The end of the message, with that of its last response."""
+        return self._finish(event)
+
+    def close(self) -> bytes:
+        """The end of the stream, unless a terminal event has ended it already."""
+        if self.ended:
+            return b""
+        if self._last is None:
+            return self._on_failed(Failed(ABANDONED))
+        return self._end_calls(self._pending.take_unanswerable()) + self._finish(self._last)
 
     def next_response(self) -> bytes:
         """The end of a step: another response of the run begins, and indexes with it."""
@@ -129,6 +196,24 @@ class MessageEncoder(EventEncoder, ABC):
         self._call_ids.next_response()
         self._gaps = ReasoningGaps()
         return out
+
+    def _shown_call(
+        self, item: CallOutput, waiting: Waiting | None, *, may_be_earlier: bool
+    ) -> str | None:
+        """The id by which the page knows the call of an output; None: it does not show that.
+
+        Args:
+            item: the output.
+            waiting: its call, if that is of this message.
+            may_be_earlier: whether the page may have the call from before this message.
+        """
+        if waiting is not None:
+            call_id = waiting.shown_id
+        else:
+            call_id = item.call_id if may_be_earlier and not self._step else None
+        if call_id is None:
+            self._report.dropped("/outputs", "the page does not show the call")
+        return call_id
 
     def _set_end(self, event: Completed) -> bool:
         """Takes the end of a response; returns whether the run goes on after it."""
@@ -158,9 +243,36 @@ class MessageEncoder(EventEncoder, ABC):
                 out += self._no_output(waiting.shown_id, error)
         return out
 
-    @abstractmethod
     def _finish_step(self) -> bytes:
         """The end of the step, if one was started."""
+        if not self._is_in_step:
+            return b""
+        self._is_in_step = False
+        return self._step_end()
+
+    @abstractmethod
+    def _start(self) -> bytes:
+        """The start of the message and of its step, as far as they were not sent."""
+
+    @abstractmethod
+    def _text_delta(self, index: int, delta: str) -> bytes:
+        """A part of the text of an item."""
+
+    @abstractmethod
+    def _end_item(self, index: int, item: ResponseItem) -> bytes:
+        """What ends an item."""
+
+    @abstractmethod
+    def _end_open_parts(self) -> bytes:
+        """Ends the parts that are still open: an encoder may be closed at any point."""
+
+    @abstractmethod
+    def _finish(self, event: Completed) -> bytes:
+        """The end of the message, which no further response continues."""
+
+    @abstractmethod
+    def _step_end(self) -> bytes:
+        """The end of a step."""
 
     @abstractmethod
     def _empty_result(self, call_id: str) -> bytes:

@@ -39,7 +39,7 @@ def output_value(value: Any, path: str, parsed: ParsedRequest) -> Output:
 
 
 def parts_of_text(text: str) -> Any:
-    """The content parts that `as_text` wrote as a text, where the text is such a list."""
+    """The content parts that `text_or_json` wrote as a text, where the text is such a list."""
     if not text.startswith('[{"type":'):
         return text
     try:

@@ -42,6 +42,7 @@ from streamlib_parsers.items import (
     parse_arguments,
     tag,
 )
+from streamlib_parsers.json_text import first_text, text_or_json
 from streamlib_parsers.usage import Usage
 
 Call: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall | ApprovalRequest
@@ -190,7 +191,7 @@ def shown_output(item: CallOutput) -> tuple[Any, str | None]:
         case FunctionCallOutput() | CustomToolCallOutput():
             value = _parts_value(item.output)
             if item.is_error:
-                return value, as_text(value) or "the tool failed"
+                return value, text_or_json(value) or "the tool failed"
             return value, None
         case ApprovalResponse():
             return {"approved": item.approve}, None
@@ -226,13 +227,6 @@ def _parts_value(output: Output) -> Any:
     if len(output) == 1 and isinstance(output[0], Text):
         return output[0].text
     return [msgspec.to_builtins(msgspec.structs.replace(part, native=None)) for part in output]
-
-
-def as_text(value: Any) -> str:
-    """Text as it is, any other value as JSON."""
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
 
 
 # --- usage ---
@@ -284,23 +278,15 @@ def source(annotation: JsonObject) -> CitedSource | None:
         if isinstance(inner, dict):
             fields.update(inner)
     url = _first_url(fields, "url", "source", "uri")
-    title = _first_text(fields, "title", "document_title", "filename", "file_id")
+    title = first_text(fields, "title", "document_title", "filename", "file_id")
     if url is None and title is None:
         return None
-    return CitedSource(url, title, _first_text(fields, "filename"))
+    return CitedSource(url, title, first_text(fields, "filename"))
 
 
 def _first_url(fields: JsonObject, *keys: str) -> str | None:
     for key in keys:
         value = fields.get(key)
         if isinstance(value, str) and value.startswith(("https://", "http://")):
-            return value
-    return None
-
-
-def _first_text(fields: JsonObject, *keys: str) -> str | None:
-    for key in keys:
-        value = fields.get(key)
-        if isinstance(value, str) and value:
             return value
     return None

@@ -5,7 +5,7 @@ Rules have the numbers of the rule table in docs/wires/messages.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from streamlib.providers.models import Traits
@@ -253,8 +253,60 @@ class ContentBlock(Protocol):
         """Whether it is reasoning."""
         ...
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call that the caller answers."""
+        ...
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is the result of such a call."""
+        ...
+
 
 BlockT = TypeVar("BlockT", bound=ContentBlock)
+
+
+class ContentTurn(Protocol[BlockT]):
+    """A run of blocks of one role."""
+
+    @property
+    def role(self) -> str:
+        """The role of all of them."""
+        ...
+
+    @property
+    def blocks(self) -> list[BlockT]:
+        """The blocks."""
+        ...
+
+
+def put_results_first(turns: Iterable[ContentTurn[BlockT]], report: Report) -> None:
+    """Puts tool results first in the user's turns."""  # rules A6, B6
+    for turn in turns:
+        # a stable sort: results keep their order among themselves, other blocks too
+        ordered = sorted(turn.blocks, key=lambda block: not block.is_result)
+        if turn.role != "user" or ordered == turn.blocks:
+            continue
+        report.add(
+            "repaired",
+            f"/input/{turn.blocks[0].item_index}",
+            "tool results are moved before other content",
+            breaks_prefix=True,
+        )
+        turn.blocks[:] = ordered
+
+
+def is_unreasoned_tool_turn(turns: Sequence[ContentTurn[BlockT]]) -> bool:
+    """Whether the request continues a turn that called tools and began without reasoning."""
+    # rule T8
+    if turns[-1].role != "user":
+        return False
+    for turn in reversed(turns):
+        if turn.role == "assistant":
+            calls_tools = any(block.is_call for block in turn.blocks)
+            return calls_tools and not turn.blocks[0].is_reasoning
+    return False
 
 
 def drop_final_reasoning(blocks: list[BlockT], report: Report) -> list[BlockT]:
@@ -284,11 +336,17 @@ def _is_assistant(item: ResponseItem) -> bool:
     return not isinstance(item, OUTPUTS)
 
 
-def takes_prefill(thinking: JsonObject | None, context: BuildContext) -> bool:
-    """Whether a request may end with a turn of the assistant, which the model then goes on with."""
-    if thinking is not None and thinking.get("type") in THINKING_ON:
+def wants_user_turn(thinking: JsonObject | None, context: BuildContext) -> bool:
+    """Whether a request that ends with a turn of the assistant needs a user turn, with a report.
+
+    Some models go on with what the assistant began, but none while it thinks.
+    """
+    is_on = thinking is not None and thinking.get("type") in THINKING_ON
+    if context.target.traits.prefill and not is_on:
         return False
-    return context.target.traits.prefill
+    reason = f"{context.target.model} wants a user turn last: 'Continue.' added"
+    context.report.add("generated", "/input", reason)
+    return True
 
 
 def is_thinking_off(thinking: JsonObject | None, context: BuildContext) -> bool:

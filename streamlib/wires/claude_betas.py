@@ -23,6 +23,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.headers import joined_lists
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 _COMPACTION_EDIT: Final = "compact-2026-01-12"
 _COMPACTION: Final = "compact-2026-09-04"
@@ -162,7 +163,7 @@ def _betas_of_fields(body: JsonObject) -> Iterator[str]:
     yield from _betas_of_tools(body.get("tools"))
     if body.get("mcp_servers"):
         yield _MCP_SERVERS
-    for turn in _objects(body.get("messages")):
+    for turn in objects_in(body.get("messages")):
         for name, beta in TURNS.items():
             if turn.get(name) is not None:
                 yield beta
@@ -171,14 +172,14 @@ def _betas_of_fields(body: JsonObject) -> Iterator[str]:
 
 def _betas_of_tools(tools: object) -> Iterator[str]:
     yield from _betas_of_types(tools, TOOLS)
-    for tool in _objects(tools):
+    for tool in objects_in(tools):
         # A toolset that pins the tools of an MCP server.
         if tool.get("type") == "mcp_toolset" and tool.get("tools") is not None:
             yield _MCP_LISTING
 
 
 def _betas_of_blocks(content: object) -> Iterator[str]:
-    for block in _objects(content):
+    for block in objects_in(content):
         block_type = block.get("type")
         if not isinstance(block_type, str) or block_type not in BLOCKS:
             continue
@@ -194,17 +195,10 @@ def _betas_of_blocks(content: object) -> Iterator[str]:
 
 
 def _betas_of_types(values: object, table: Mapping[str, str]) -> Iterator[str]:
-    for value in _objects(values):
+    for value in objects_in(values):
         value_type = value.get("type")
         if isinstance(value_type, str) and value_type in table:
             yield table[value_type]
-
-
-def _objects(values: object) -> list[JsonObject]:
-    """The objects of a list; any other value is skipped, since `extra` may hold anything."""
-    if not isinstance(values, list):
-        return []
-    return [value for value in values if isinstance(value, dict)]
 
 
 def _value(body: JsonObject, path: str) -> Any:

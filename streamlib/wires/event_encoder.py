@@ -10,12 +10,14 @@ the frames of its response (`encode_body` collects them): what the wire's client
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypedDict
 
 import msgspec
 
 from streamlib.request.origins import is_own, without_foreign_state
 from streamlib.request.report import Change, Report
+from streamlib.wires.generated_ids import new_id
+from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -39,6 +41,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import JsonObject, Message, Reasoning, ResponseItem, WireApi
+from streamlib_parsers.usage import Usage
 
 FrameWriter: TypeAlias = Callable[[Any, str], bytes]
 """Makes the bytes of a frame from its JSON value and its name, "" on wires without names."""
@@ -220,3 +223,53 @@ class EventEncoder:
 
     def _on_notice(self, event: Notice) -> bytes:
         return b""  # a parser of the encoded stream makes them itself
+
+
+class ResponseNames(TypedDict, total=False):
+    """What the caller of a wire's encoder may name, used if the events name none.
+
+    Attributes:
+        model: the model's name.
+        response_id: the id of the response.
+    """
+
+    model: str | None
+    response_id: str | None
+
+
+class WireEncoder(EventEncoder):
+    """The base of the wires' encoders, with the state that nearly all of them keep."""
+
+    media_type = "text/event-stream"
+    end_mark: ClassVar[bytes] = b""
+    """What `close` adds to a response that has ended; empty on wires without an end mark."""
+    id_prefix: ClassVar[str | None] = None
+    """Prefix of the id that a response gets if nobody names one; None: it stays without."""
+
+    def __init__(
+        self, write: FrameWriter, *, model: str | None = None, response_id: str | None = None
+    ) -> None:
+        super().__init__(write)
+        self._model = model
+        """Used if `Created` has no model."""
+        if not response_id and self.id_prefix is not None:
+            response_id = new_id(self.id_prefix)
+        self._response_id = response_id
+        """Used if `Created` has no id."""
+        self._started = False
+        """Whether the first frame was sent."""
+        self._ended = False
+        """Whether the event that ends the stream was sent."""
+        self._envelope: JsonObject = {}
+        """Metadata that was not sent yet."""
+        self._usage: Usage | None = None
+        """The latest usage."""
+        self._gaps = SummaryGaps()
+
+    def close(self) -> bytes:
+        """The end mark, if the response has ended."""
+        return self.end_mark if self._ended else b""
+
+    def _on_usage(self, event: TokenCount) -> bytes:
+        self._usage = event.usage
+        return b""

@@ -20,7 +20,6 @@ from streamlib.web.parsed_request import NO_CALL, NOT_OFFERED, SECOND_OUTPUT, UN
 from streamlib.web.request_files import NOT_BASE64
 from streamlib.web.run_encoder import OUTPUTS
 from streamlib.web.ui_parts import (
-    as_text,
     files,
     inline_result,
     shown_output,
@@ -46,6 +45,7 @@ from streamlib_parsers import (
     ToolSpec,
 )
 from streamlib_parsers.items import Audio, Refusal, parse_arguments
+from streamlib_parsers.json_text import text_or_json
 
 HOSTED: Final = HostedTool("web_search")
 TOOLS: Final = (
@@ -181,7 +181,7 @@ def _arguments(item: FunctionCall | CustomToolCall | ServerToolCall) -> str:
 def _json(value: Any) -> str:
     """A JSON value, or the text of one, in one form."""
     try:
-        value = json.loads(as_text(value))
+        value = json.loads(text_or_json(value))
     except ValueError:
         return str(value)
     return _sorted_json(value)

@@ -23,6 +23,7 @@ from streamlib_parsers.items import (
     Text,
     WireApi,
 )
+from streamlib_parsers.json_text import first_text
 
 MediaKind: TypeAlias = Callable[..., Image | Audio | Document]
 
@@ -73,28 +74,20 @@ def _own_part(make: MediaKind, block: JsonObject, path: str) -> ContentPart | No
     """The part of LangChain's own block; `data` and `source_type` are of its older form."""
     if isinstance(block.get("text"), str):
         return Text(block["text"])
-    data, url = _first_text(block, "base64", "data"), _first_text(block, "url")
+    data, url = first_text(block, "base64", "data"), first_text(block, "url")
     file_id: str | None = None
     if not (data or url):
         is_named = "file_id" in block or block.get("source_type") == "id"
-        file_id = _first_text(block, "file_id", "id") if is_named else None
+        file_id = first_text(block, "file_id", "id") if is_named else None
         if file_id is None:
             return None
     extras = block.get("extras")
     named = extras if isinstance(extras, dict) else block
     media_type = text_at(block, "mime_type", path) or None
-    name = _first_text(named, "filename")
+    name = first_text(named, "filename")
     if data:
         return unchecked(make)(data=data, media_type=media_type, name=name)
     return unchecked(make)(url=url, file_id=file_id, media_type=media_type, name=name)
-
-
-def _first_text(values: JsonObject, *keys: str) -> str | None:
-    """The first text that is not empty at one of the keys."""
-    for key in keys:
-        if isinstance(values.get(key), str) and values[key]:
-            return str(values[key])
-    return None
 
 
 # --- writing ---

@@ -45,11 +45,9 @@ from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText, error_data
 from streamlib.web.run_encoder import MessageRunEncoder
 from streamlib.web.ui_parts import (
-    ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
-    as_text,
     files,
     inline_result,
     why_hidden,
@@ -60,18 +58,13 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
-    Created,
     Failed,
     FunctionCallArgumentsDelta,
-    MediaDelta,
     OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
     Passthrough,
     RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
-    RefusalDelta,
     ResponseMetadata,
     TokenCount,
 )
@@ -85,6 +78,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
+from streamlib_parsers.json_text import text_or_json
 from streamlib_parsers.response import Response
 
 __all__ = ["AguiEncoder", "encode_body", "error_body", "run_encoder"]
@@ -146,20 +140,10 @@ class AguiEncoder(MessageEncoder):
         """Message ids of shown texts, by item index."""
         self._reasonings: dict[int, str] = {}
         """Message ids of reasoning that has not ended, by item index."""
-        self._is_cut = False
-        """Whether the last response ended at a limit of its length."""
         self._parents: dict[str | None, str] = {}
         """The message to which the next call of an agent belongs; without one, it starts one."""
         self._subagents: dict[str, None] = {}
         """Agents that were announced, in their order."""
-
-    def close(self) -> bytes:
-        """The end of the stream, unless a terminal event has ended it already."""
-        if self.ended:
-            return b""
-        if self._last is None:
-            return self._on_failed(Failed(ABANDONED))
-        return self._end_calls(self._pending.take_unanswerable()) + self._succeed()
 
     # --- the run ---
 
@@ -179,24 +163,13 @@ class AguiEncoder(MessageEncoder):
             "RUN_STARTED", threadId=self._thread_id, runId=self._run_id, protocolVersion="1.0"
         )
 
-    def _on_created(self, event: Created) -> bytes:
-        self._model = event.model or self._model
-        return self._start()
-
-    def _on_completed(self, event: Completed) -> bytes:
-        out = self._start() + self._end_open_parts()
-        # After a pause the provider continues its calls in the next response.
-        if event.stop_reason != "pause":
-            out += self._end_running()
-        self._is_cut = event.stop_reason == "length"
-        if self._set_end(event):
-            return out
+    def _end_message(self, event: Completed) -> bytes:
         if event.stop_reason == "content_filter":
             self._report.dropped("/stop_reason", "AG-UI has no outcome for it: RUN_ERROR")
-            return out + self._fail(FILTERED)
-        return out + self._succeed()
+            return self._fail(FILTERED)
+        return super()._end_message(event)
 
-    def _succeed(self) -> bytes:
+    def _finish(self, event: Completed) -> bytes:
         out = b""
         if self._is_run:
             # A pause may have left calls without a result.
@@ -209,12 +182,12 @@ class AguiEncoder(MessageEncoder):
             fields["outcome"] = {"type": "interrupt", "interrupts": interrupts}
         elif self._pending.shown_ids:
             fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending.shown_ids}
-        elif self._is_cut:
+        elif event.stop_reason == "length":
             # The nearest: stopped before it completed, without a failure.
             fields["outcome"] = {"type": "cancelled"}
             self._report.dropped("/stop_reason", "AG-UI has no outcome for length: cancelled")
             out += self._custom("stop_reason", "length")
-        return out + self._finish(**fields, **self._usage_field())
+        return out + self._finish_run(**fields, **self._usage_field())
 
     def _usage_field(self) -> JsonObject:
         usage = [agui_usage(of_model, model) for model, of_model in self._usage.by_model.items()]
@@ -236,7 +209,7 @@ class AguiEncoder(MessageEncoder):
         if self._is_run:
             usage = self._usage_field()
             out += self._end_unanswered()
-        return out + self._finish(outcome={"type": "cancelled"}, **usage)
+        return out + self._finish_run(outcome={"type": "cancelled"}, **usage)
 
     def _fail(self, error: ErrorInfo) -> bytes:
         out = b""
@@ -252,7 +225,7 @@ class AguiEncoder(MessageEncoder):
         """Ends the calls of a run that nobody answers any more."""
         return self._end_running() + self._end_calls(self._pending.next_response())
 
-    def _finish(self, **fields: Any) -> bytes:
+    def _finish_run(self, **fields: Any) -> bytes:
         self.ended = True
         return (
             self._finish_step()
@@ -260,14 +233,10 @@ class AguiEncoder(MessageEncoder):
             + event_frame("RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields)
         )
 
-    def _finish_step(self) -> bytes:
-        if not self._is_in_step:
-            return b""
-        self._is_in_step = False
+    def _step_end(self) -> bytes:
         return event_frame("STEP_FINISHED", stepName=f"step-{self._step}")
 
     def _end_open_parts(self) -> bytes:
-        """Ends the parts that are still open: an encoder may be closed at any point."""
         out = b""
         for index in sorted(self._open):
             out += event_frame("TEXT_MESSAGE_END", messageId=self._texts[index])
@@ -292,14 +261,8 @@ class AguiEncoder(MessageEncoder):
     def output(self, item: CallOutput) -> bytes:
         """The result of a call."""
         waiting = self._pending.take(item.call_id)
-        call_id: str | None = None
-        if waiting is not None:
-            call_id = waiting.shown_id
-        elif not self._step:
-            # A call of an earlier run.
-            call_id = item.call_id
+        call_id = self._shown_call(item, waiting, may_be_earlier=True)
         if call_id is None:
-            self._report.dropped("/outputs", "the page does not show the call")
             return b""
         self._parents.clear()
         if self._view is not None:
@@ -423,15 +386,6 @@ class AguiEncoder(MessageEncoder):
             **self._attribution(index),
         )
 
-    def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
-        return self._text_delta(event.index, event.delta)
-
-    def _on_refusal(self, event: RefusalDelta) -> bytes:
-        return self._on_text(event)
-
-    def _on_media(self, event: MediaDelta) -> bytes:
-        return self._text_delta(event.index, event.transcript or "")
-
     def _text_delta(self, index: int, delta: str) -> bytes:
         if index not in self._texts or not delta:
             return b""
@@ -447,9 +401,6 @@ class AguiEncoder(MessageEncoder):
             return b""
         return event_frame("REASONING_MESSAGE_CONTENT", messageId=message_id, delta=delta)
 
-    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        return self._on_reasoning(event)
-
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         call_id = self._call_ids.get(event.index)
         if call_id is None or not event.delta:
@@ -457,15 +408,6 @@ class AguiEncoder(MessageEncoder):
         return event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=event.delta)
 
     # --- ends of items ---
-
-    def _on_done(self, event: OutputItemDone) -> bytes:
-        index, item = event.index, event.item
-        is_broken = index in self._broken
-        self._pending.add(item, self._call_ids.get(index), is_broken=is_broken)
-        out = self._end_item(index, item)
-        if why_hidden(item) is None:
-            self._end_agent(index, item)
-        return out
 
     def _end_item(self, index: int, item: ResponseItem) -> bytes:
         if isinstance(item, CALLS):
@@ -517,7 +459,7 @@ class AguiEncoder(MessageEncoder):
                 self._report.dropped("/items/server_tool_result", "the result of a truncated call")
             out += self._inline_result(call_id, TRUNCATED_CALL)
         elif result is not None:
-            out += self._inline_result(call_id, as_text(result))
+            out += self._inline_result(call_id, text_or_json(result))
         elif isinstance(item, ServerToolCall):
             self._running.append(call_id)
         return out
@@ -529,7 +471,7 @@ class AguiEncoder(MessageEncoder):
             return b""
         if call_id in self._running:
             self._running.remove(call_id)
-        return self._result_frame(self._message_id(index), call_id, as_text(item.output))
+        return self._result_frame(self._message_id(index), call_id, text_or_json(item.output))
 
     def _inline_result(self, call_id: str, content: str) -> bytes:
         """A result that has no item of its own."""

@@ -9,7 +9,6 @@ from streamlib.web.run_encoder import Waiting
 from streamlib.web.ui_parts import (
     CALLS,
     MEDIA_TYPES,
-    as_text,
     output_parts,
     shown_output,
     total_tokens,
@@ -29,6 +28,7 @@ from streamlib_parsers.items import (
     Text,
     tag,
 )
+from streamlib_parsers.json_text import text_or_json
 from streamlib_parsers.usage import Usage
 
 APPROVAL_SCHEMA: Final = {
@@ -68,7 +68,7 @@ def interrupt(waiting: Waiting) -> JsonObject:
 def output_fields(item: CallOutput) -> JsonObject:
     """The content of a result. `metadata` marks an error, which has no field."""
     value, fault = shown_output(item)
-    fields: JsonObject = {"content": as_text(value)}
+    fields: JsonObject = {"content": text_or_json(value)}
     parts = output_parts(item)
     if len(parts) > 1 or (parts and not isinstance(parts[0], Text)):
         fields["content"] = [part_of_content(part) for part in parts]

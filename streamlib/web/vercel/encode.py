@@ -37,7 +37,6 @@ from streamlib.web.message_encoder import MessageEncoder, frames_of
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.run_encoder import MessageRunEncoder
 from streamlib.web.ui_parts import (
-    ABANDONED,
     CALLS,
     TRUNCATED_CALL,
     Call,
@@ -66,18 +65,11 @@ from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
-    Created,
     Failed,
     FunctionCallArgumentsDelta,
-    MediaDelta,
     OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
     Passthrough,
     RateLimits,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
     ResponseMetadata,
     StopReason,
     TokenCount,
@@ -184,16 +176,8 @@ class VercelEncoder(MessageEncoder):
         """`text` or `reasoning` by index of a shown item."""
 
     def close(self) -> bytes:
-        """The end mark that the client waits for.
-
-        An error comes before it if no terminal event did; open parts are ended.
-        """
-        out = b""
-        if not self.ended and self._last is not None:
-            out = self._end_calls(self._pending.take_unanswerable()) + self._finish(self._last)
-        elif not self.ended:
-            out = self._on_failed(Failed(ABANDONED))
-        return out + b"data: [DONE]\n\n"
+        """The end mark that the client waits for, after the end of the message."""
+        return super().close() + b"data: [DONE]\n\n"
 
     # --- the message ---
 
@@ -220,10 +204,6 @@ class VercelEncoder(MessageEncoder):
         values = msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
         return part_frame("data-rate-limits", data=values, transient=True)
 
-    def _on_created(self, event: Created) -> bytes:
-        self._model = event.model or self._model
-        return self._start()
-
     def _on_usage(self, event: TokenCount) -> bytes:
         self._usage.set(event.usage, self._model)
         metadata = message_metadata(self._usage.total, None)
@@ -236,15 +216,6 @@ class VercelEncoder(MessageEncoder):
     def _on_passthrough(self, event: Passthrough) -> bytes:
         self._report.dropped("/passthrough", "an event of unknown kind")
         return b""
-
-    def _on_completed(self, event: Completed) -> bytes:
-        out = self._start() + self._end_open_parts()
-        # After a pause the provider continues its calls in the next response.
-        if event.stop_reason != "pause":
-            out += self._end_running()
-        if self._set_end(event):
-            return out
-        return out + self._finish(event)
 
     def _finish(self, event: Completed) -> bytes:
         self.ended = True
@@ -261,10 +232,7 @@ class VercelEncoder(MessageEncoder):
             fields["messageMetadata"] = metadata
         return out + self._finish_step() + part_frame("finish", **fields)
 
-    def _finish_step(self) -> bytes:
-        if not self._is_in_step:
-            return b""
-        self._is_in_step = False
+    def _step_end(self) -> bytes:
         return part_frame("finish-step")
 
     def _empty_result(self, call_id: str) -> bytes:
@@ -281,7 +249,6 @@ class VercelEncoder(MessageEncoder):
         return out + error_frames(event.error, public=self._view is not None)
 
     def _end_open_parts(self) -> bytes:
-        """Ends the parts that are still open: an encoder may be closed at any point."""
         out = b""
         for index in sorted(self._open):
             out += part_frame(f"{self._kinds[index]}-end", id=self._part_id(index))
@@ -302,14 +269,9 @@ class VercelEncoder(MessageEncoder):
     def output(self, item: CallOutput) -> bytes:
         """The parts for the output of a call."""
         waiting = self._pending.take(item.call_id)
-        call_id: str | None = None
-        if waiting is not None:
-            call_id = waiting.shown_id
-        elif self._message_id and not self._step:
-            # A call of the message that this one continues.
-            call_id = item.call_id
+        # With an id it may continue a message of the page.
+        call_id = self._shown_call(item, waiting, may_be_earlier=bool(self._message_id))
         if call_id is None:
-            self._report.dropped("/outputs", "the page does not show the call")
             return b""
         if self._view is not None:
             item = self._view.of(item)
@@ -366,21 +328,6 @@ class VercelEncoder(MessageEncoder):
             fields["dynamic"] = True
         return {**fields, **provider_executed(item)}
 
-    def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
-        return self._text_delta(event.index, event.delta)
-
-    def _on_refusal(self, event: RefusalDelta) -> bytes:
-        return self._on_text(event)
-
-    def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
-        return self._text_delta(event.index, self._gaps.with_gap(event))
-
-    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        return self._on_reasoning(event)
-
-    def _on_media(self, event: MediaDelta) -> bytes:
-        return self._text_delta(event.index, event.transcript or "")
-
     def _text_delta(self, index: int, delta: str) -> bytes:
         if index not in self._kinds or not delta:
             return b""
@@ -408,15 +355,6 @@ class VercelEncoder(MessageEncoder):
         return source_frame(cited, source_id)
 
     # --- ends of parts ---
-
-    def _on_done(self, event: OutputItemDone) -> bytes:
-        index, item = event.index, event.item
-        is_broken = index in self._broken
-        self._pending.add(item, self._call_ids.get(index), is_broken=is_broken)
-        out = self._end_item(index, item)
-        if why_hidden(item) is None:
-            self._end_agent(index, item)
-        return out
 
     def _end_item(self, index: int, item: ResponseItem) -> bytes:
         if isinstance(item, CALLS):

@@ -16,7 +16,6 @@ from streamlib.request.conversation import History
 from streamlib.request.history import IndexedItem
 from streamlib.request.origins import OTHER_PROVIDER, as_text, opaque_state
 from streamlib.request.report import Report
-from streamlib.web import ui_parts
 from streamlib.web.parsed_request import ParsedRequest, RequestContext
 from streamlib.web.request_body import UIRequestLimits
 from streamlib.web.request_errors import UIRequestError
@@ -43,6 +42,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
+from streamlib_parsers.json_text import text_or_json
 
 MESSAGES: Final = 1_000_000
 """UI messages of one transcript: a page shows hundreds."""
@@ -246,6 +246,6 @@ class _UIMessageWriter:
         self._has_output = True
         value, _ = shown_output(replace(item, is_error=False))
         if item.is_error:
-            part |= {"state": "output-error", "errorText": ui_parts.as_text(value)}
+            part |= {"state": "output-error", "errorText": text_or_json(value)}
         else:
             part |= {"state": "output-available", "output": value}

@@ -14,7 +14,7 @@ ends with an error, without `finish_reason` and without `[DONE]`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from streamlib.wires.chat.encode_objects import (
     ID_PREFIX,
@@ -35,10 +35,8 @@ from streamlib.wires.chat.encode_objects import (
     with_reasoning,
 )
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.generated_ids import new_id
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.openai_errors import error_body
-from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -70,12 +68,11 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
-from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "body_of", "error_body"]
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream.
 
     created_at: unix seconds. An encoder has no clock; without it, `created` is 0.
@@ -83,26 +80,22 @@ class Encoder(EventEncoder):
     requires it.
     """
 
-    media_type = "text/event-stream"
     wire_api = "chat"
     no_such_event = "Chat has no such event"
     reserved_keys = RESERVED_KEYS
+    id_prefix = ID_PREFIX
+    end_mark = b"data: [DONE]\n\n"
 
     def __init__(
         self,
         *,
-        model: str | None = None,
-        response_id: str | None = None,
         created_at: int | None = None,
         names_in_deltas: bool = False,
         write: FrameWriter = sse,
+        **names: Unpack[ResponseNames],
     ) -> None:
-        super().__init__(write)
+        super().__init__(write, **names)
         self._names_in_deltas = names_in_deltas
-        # Used if `Created` has no id.
-        self._response_id = response_id or new_id(ID_PREFIX)
-        # Used if `Created` has no model.
-        self._model = model or ""
         # Fields that every chunk repeats. Id and model are set by `Created`.
         self._common: JsonObject = {
             "id": "",
@@ -110,12 +103,6 @@ class Encoder(EventEncoder):
             "created": created_at or 0,
             "model": "",
         }
-        # Whether the first chunk was sent.
-        self._started = False
-        # Metadata for the next chunk.
-        self._envelope: JsonObject = {}
-        # The latest usage, sent at the end.
-        self._usage: Usage | None = None
         # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
         # Choices that had a chunk: the first one names the role.
@@ -128,19 +115,10 @@ class Encoder(EventEncoder):
         self._executed: dict[str, int] = {}
         # By choice, the item whose text was sent last, until something else is sent.
         self._last_text: dict[int, int] = {}
-        self._gaps = SummaryGaps()
         # Choices that had refusal text.
         self._refused: set[int] = set()
         # Whether an item was made on this wire: then the wire's own finish reason is kept.
         self._has_own_items = False
-        # Whether `Completed` was encoded, so that `[DONE]` may follow.
-        self._completed = False
-
-    def close(self) -> bytes:
-        """The end mark, if the response is complete."""
-        if not self._completed:
-            return b""
-        return sse(b"[DONE]")
 
     # --- chunks ---
 
@@ -169,7 +147,7 @@ class Encoder(EventEncoder):
     def _on_created(self, event: Created) -> bytes:
         self._started = True
         self._common["id"] = event.response_id or self._response_id
-        self._common["model"] = event.model or self._model
+        self._common["model"] = event.model or self._model or ""
         return self._choice_chunk(0, {"content": ""})
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
@@ -396,7 +374,7 @@ class Encoder(EventEncoder):
                 refused=end.choice in self._refused,
             )
             out += self._choice_chunk(end.choice, {}, finish)
-        self._completed = True
+        self._ended = True
         return out + self._usage_chunk()
 
     def _usage_chunk(self) -> bytes:

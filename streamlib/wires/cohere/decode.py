@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
 
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
 from streamlib.wires.cohere.settings import SETTINGS, read_tools
-from streamlib.wires.json_objects import rest_of
-from streamlib_parsers.accumulate import accumulate
+from streamlib.wires.json_objects import rest_of, without_none
+from streamlib.wires.model_turns import MessageReader, body_fields, items_of
 from streamlib_parsers.events import Passthrough, ResponseEvent
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
@@ -27,11 +26,9 @@ from streamlib_parsers.items import (
     Message,
     Origin,
     Output,
-    ResponseItem,
     Text,
 )
 from streamlib_parsers.json_text import dumps
-from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("cohere")
 
@@ -54,15 +51,11 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         The prompt.
     """
     del headers, path
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    reader = _MessageReader()
-    for message in msgspec.json.decode(raw.pop("messages"), type=list[dict[str, Any]]):
+    decoded, messages = body_fields(body, "messages")
+    fields: JsonObject = without_none(decoded)
+    reader = _MessageReader("cohere")
+    for message in msgspec.json.decode(messages, type=list[dict[str, Any]]):
         reader.read(message)
-    fields: JsonObject = {}
-    for key, value in raw.items():
-        decoded = msgspec.json.decode(value)
-        if decoded is not None:
-            fields[key] = decoded
     model, stream = fields.pop("model", None), fields.pop("stream", False)
     tools = read_tools(fields)
     return unchecked(Prompt)(
@@ -75,20 +68,8 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     )
 
 
-class _MessageReader:
+class _MessageReader(MessageReader):
     """Converts messages to items."""
-
-    def __init__(self) -> None:
-        self.items: list[ResponseItem] = []
-        """The history so far; each message appends to it."""
-        self.instructions: str | None = None
-        """The text of the first message if its role is `system`."""
-        self._last_role = ""
-        """Role of the message before the one that is read."""
-        self._numbered = 0
-        """Number of assistant messages that got an id; it is part of the next id."""
-        self._generated_ids = 0
-        """Number of call ids that were generated; it is part of the next one."""
 
     def read(self, message: JsonObject) -> None:
         """Appends the items of one message."""
@@ -127,11 +108,8 @@ class _MessageReader:
             # Some clients write an empty text beside calls; it is not a message of its own.
             del sent["content"]
         body = msgspec.json.encode({"message": sent, "finish_reason": "COMPLETE"})
-        events = parse_body("cohere", body, origin=ORIGIN, call_id=self._generate_id)
-        response = accumulate(events)
-        if response.error is not None:
-            raise ValueError(response.error.message)
-        items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        events = self._turns.events(body)
+        items = [msgspec.structs.replace(item, status="completed") for item in items_of(events)]
         rest = rest_of(message, *ASSISTANT_KEYS) or {}
         unplaced = _unplaced_citations(events)
         if unplaced:
@@ -141,16 +119,8 @@ class _MessageReader:
             items[0] = msgspec.structs.replace(items[0], native=native)
         if self._last_role == "assistant":
             # This id shows the builder that another message begins here.
-            self._numbered += 1
-            response_id = f"message_{self._numbered}"
-            items = [msgspec.structs.replace(item, response_id=response_id) for item in items]
+            items = self._turns.apart(items)
         self.items += items
-
-    def _generate_id(self, number: int) -> str:
-        """Called by the parser, whose `number` counts within one message only and is not used."""
-        del number
-        self._generated_ids += 1
-        return f"call_{self._generated_ids - 1}"
 
     def _tool(self, message: JsonObject) -> None:
         output: Output = ""

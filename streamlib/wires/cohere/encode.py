@@ -9,6 +9,7 @@ calls, which become arguments once they are complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Unpack
 
 from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
 from streamlib.wires.cohere.encode_objects import (
@@ -24,10 +25,8 @@ from streamlib.wires.cohere.encode_objects import (
     signature_fields,
 )
 from streamlib.wires.encoders import is_event_of_other_wire, sse
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.generated_ids import new_id
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.json_objects import without_keys, without_none
-from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -43,7 +42,6 @@ from streamlib_parsers.events import (
     ReasoningSummaryDelta,
     RefusalDelta,
     ResponseMetadata,
-    TokenCount,
 )
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -55,7 +53,6 @@ from streamlib_parsers.items import (
     ResponseItem,
 )
 from streamlib_parsers.namespaces import flat_call_name
-from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "body_of", "error_body"]
 
@@ -73,28 +70,17 @@ class _Open:
         """Index of the call on the wire."""
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream."""
 
-    media_type = "text/event-stream"
     wire_api = "cohere"
     no_such_event = "Cohere has no such event"
     reserved_keys = RESERVED
+    id_prefix = ""  # Cohere's own ids have none
+    end_mark = b"data: [DONE]\n\n"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        response_id: str | None = None,
-        write: FrameWriter = sse,
-    ) -> None:
-        super().__init__(write)
-        self._response_id = response_id or new_id("")
-        """Used if `Created` has none. Cohere's own ids have no prefix."""
-        self._started = False
-        """Whether `message-start` was sent."""
-        self._ended = False
-        """Whether the terminal event was sent."""
+    def __init__(self, *, write: FrameWriter = sse, **names: Unpack[ResponseNames]) -> None:
+        super().__init__(write, **names)
         self._open: dict[int, _Open] = {}
         """Open items by their index."""
         self._contents = 0
@@ -105,19 +91,8 @@ class Encoder(EventEncoder):
         """Citations so far."""
         self._last_plan: int | None = None
         """Index of the item whose tool plan was written last, until something else is."""
-        self._envelope: JsonObject = {}
-        """Metadata for `message-end`."""
-        self._usage: Usage | None = None
-        """The latest usage."""
-        self._gaps = SummaryGaps()
-        if model is not None:
+        if self._model is not None:
             self._report_model()
-
-    def close(self) -> bytes:
-        """The end mark, if the response has ended."""
-        if not self._ended:
-            return b""
-        return b"data: [DONE]\n\n"
 
     # --- the envelope ---
 
@@ -141,10 +116,6 @@ class Encoder(EventEncoder):
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         self._envelope.update(self._own_metadata(event.values))
-        return b""
-
-    def _on_usage(self, event: TokenCount) -> bytes:
-        self._usage = event.usage
         return b""
 
     # --- items ---

@@ -20,12 +20,12 @@ from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
+from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.converse import build_tools, settings
 from streamlib.wires.converse.build_cache import Cacheable, add_cache_points
 from streamlib.wires.converse.build_turns import (
     fix_last_turn,
-    is_unreasoned_tool_turn,
     split_leading_system,
     turns_of,
 )
@@ -56,7 +56,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     turns = turns_of(items, system, context)
     choice = build_tools.tool_choice(prompt, context)
     fields = settings.model_fields(
-        prompt, choice, context, unreasoned_tool_turn=is_unreasoned_tool_turn(turns)
+        prompt, choice, context, unreasoned_tool_turn=claude.is_unreasoned_tool_turn(turns)
     )
     raised_max_tokens = fields.pop("max_tokens", None)
     prompt = settings.fitted(prompt, raised_max_tokens, fields.get("thinking"), context)

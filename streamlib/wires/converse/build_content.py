@@ -58,6 +58,16 @@ class Block(NamedTuple):
         """Whether the block is reasoning, readable or redacted."""
         return self.member == "reasoningContent"
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call, of whatever tool."""
+        return self.member == "toolUse"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is the result of a call, of whatever tool."""
+        return self.member == "toolResult"
+
 
 def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAndBlock]:
     """The blocks of one item, each with the role it is sent in."""

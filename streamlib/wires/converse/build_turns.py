@@ -6,7 +6,7 @@ those of docs/wires/messages.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from streamlib.request.history import IndexedItem, system_text
@@ -89,9 +89,7 @@ def turns_of(
     _append_blocks(turns, drop_final_reasoning(list(_blocks(items, context)), report))
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    for turn in turns:
-        if turn.role == "user":
-            _put_results_first(turn, report)
+    claude.put_results_first(turns, report)
     if turns[0].role != "user":
         report.add(
             "generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added"
@@ -126,26 +124,11 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
                 yield Block(role, body, entry.position)
 
 
-def _put_results_first(turn: Turn, report: Report) -> None:
-    """Puts tool results first in a user turn."""  # rule B6
-    # a stable sort: results keep their order among themselves, other blocks too
-    ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
-    if ordered == turn.blocks:
-        return
-    report.add(
-        "repaired",
-        f"/input/{turn.blocks[0].item_index}",
-        "tool results are moved before other content",
-        breaks_prefix=True,
-    )
-    turn.blocks[:] = ordered
-
-
 def _separate_results(turn: Turn, report: Report) -> list[Turn]:
     """Puts tool results into a turn of their own, followed by an assistant filler."""  # rule B7
     if turn.role != "user":
         return [turn]
-    results = [block for block in turn.blocks if block.member == "toolResult"]
+    results = [block for block in turn.blocks if block.is_result]
     others = turn.blocks[len(results) :]  # results are first
     if not results or not others:
         return [turn]
@@ -159,18 +142,6 @@ def _separate_results(turn: Turn, report: Report) -> list[Turn]:
 
 def _filler_turn(role: str, text: str = FILLER) -> Turn:
     return Turn(role, [Block(role, {"text": text}, NO_ITEM)])
-
-
-def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
-    """Whether the request continues a turn that called tools and began without reasoning."""
-    # rule T8
-    if turns[-1].role != "user":
-        return False
-    for turn in reversed(turns):
-        if turn.role == "assistant":
-            calls_tools = any(block.member == "toolUse" for block in turn.blocks)
-            return calls_tools and not turn.blocks[0].is_reasoning
-    return False
 
 
 # --- the last turn ---
@@ -190,12 +161,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
         claude.drop_reasoning(last.blocks, report)
     if last.blocks[-1].member == "text":
         _trim_end(last)
-    if not claude.takes_prefill(thinking, context) and not _is_paused(last):
-        report.add(
-            "generated",
-            "/input",
-            f"{context.target.model} wants a user turn last: 'Continue.' added",
-        )
+    if not _is_paused(last) and claude.wants_user_turn(thinking, context):
         turns.append(_filler_turn("user", "Continue."))
 
 

@@ -8,8 +8,8 @@ The path names the model, and whether a stream is wanted. What no field of `Prom
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -18,17 +18,25 @@ from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.claude_betas import take_betas
-from streamlib.wires.converse.decode_parts import part_of
+from streamlib.wires.converse.build_parts import (
+    AUDIO_FORMATS,
+    DOCUMENT_FORMATS,
+    DOCUMENT_KEYS,
+    IMAGE_FORMATS,
+)
 from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
 from streamlib.wires.json_objects import rest_of, without_keys
+from streamlib.wires.model_turns import body_fields, items_of
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take
-from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
+    Audio,
     CacheMark,
     ContentPart,
+    Document,
     FunctionCallOutput,
+    Image,
     JsonObject,
     Message,
     Opaque,
@@ -54,12 +62,7 @@ OBJECTS: Final = (
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt of a request."""
-    # raw: arguments of calls keep the bytes that the client sent
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    fields: JsonObject = {}
-    for key, value in raw.items():
-        if key != "messages":
-            fields[key] = msgspec.json.decode(value)
+    fields, turns = body_fields(body, "messages")
     for key in OBJECTS:
         if fields.get(key) is None:
             fields.pop(key, None)
@@ -67,7 +70,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
             raise TypeError(f"{key} is not an object")
     reader = _Reader()
     instructions = reader.read_system(fields)
-    for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
+    for turn in msgspec.json.decode(turns, type=list[dict[str, Raw]]):
         reader.read_turn(turn)
     tools = reader.read_tools(take(fields, "toolConfig.tools") or [])
     betas = take_betas(fields.get(MODEL_FIELDS) or {})
@@ -228,10 +231,7 @@ def _function(tool: JsonObject, spec: JsonObject) -> ToolSpec:
 
 def _assistant_items(blocks: list[Raw]) -> tuple[ResponseItem, ...]:
     body = msgspec.json.encode({"output": {"message": {"role": "assistant", "content": blocks}}})
-    response = accumulate(parse_body("converse", body, origin=ORIGIN))
-    if response.error is not None:
-        raise ValueError(response.error.message)
-    return response.items
+    return items_of(parse_body("converse", body))
 
 
 def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
@@ -283,3 +283,118 @@ def _output(content: list[JsonObject]) -> Output:
             part = Text(text, native=block)
         parts.append(part)
     return tuple(parts)
+
+
+# --- content blocks as parts: the inverse of `build_parts.py` ---
+
+
+class _Source(NamedTuple):
+    """The source of a media block: `data` (base64) or `url` (an S3 location)."""
+
+    data: str | None
+    url: str | None
+    media_type: str | None
+    native: JsonObject | None
+
+
+def part_of(block: JsonObject) -> ContentPart | None:
+    """The part for a block, or None if there is no part type for it."""
+    if not block:
+        raise ValueError("an empty content block")
+    if len(block) > 1:
+        return None
+    match next(iter(block)):
+        case "text":
+            return Text(msgspec.convert(block["text"], str))
+        case "image" | "document" | "audio" as kind:
+            return _media(kind, block[kind])
+        case "guardContent":
+            return _guard_content(block["guardContent"])
+        case _:
+            return None
+
+
+MEDIA: Final[dict[str, tuple[Callable[..., Image | Audio | Document], str, dict[str, str]]]] = {
+    "image": (Image, "image", IMAGE_FORMATS),
+    "document": (Document, "application", DOCUMENT_FORMATS),
+    "audio": (Audio, "audio", AUDIO_FORMATS),
+}
+"""Kind of a block -> its part, the usual left half of its media type, and its formats."""
+
+
+def _media(kind: str, block: JsonObject) -> Image | Audio | Document | None:
+    make, prefix, formats = MEDIA[kind]
+    source = _source(block, kind, prefix, formats)
+    if source is None:
+        return None
+    name = block.get("name") if kind == "document" else None
+    return unchecked(make)(
+        source.data, source.url, media_type=source.media_type, name=name, native=source.native
+    )
+
+
+def _guard_content(content: JsonObject) -> ContentPart | None:
+    """A block that a guardrail examines: a text or an image, with its own keys in `native`."""
+    if len(content) != 1:
+        return None
+    if "text" in content:
+        native = {key: value for key, value in content["text"].items() if key != "text"}
+        return Text(content["text"]["text"], native={"guardContent": native})
+    if "image" not in content:
+        return None
+    image = _media("image", content["image"])
+    if image is None:
+        return None
+    native = dict(image.native or {})
+    native["guardContent"] = {}
+    return msgspec.structs.replace(image, native=native)
+
+
+def _source(block: JsonObject, member: str, kind: str, formats: dict[str, str]) -> _Source | None:
+    """The source of a media block, or None where it is of an unknown kind.
+
+    Args:
+        member: the block's name.
+        kind: left half of the media type where `formats` lacks the block's format.
+        formats: media type -> `format`.
+    """
+    format_ = block.get("format")
+    media_type = _media_type(format_, kind, formats)
+    source = block["source"]
+    native: JsonObject = {key: block[key] for key in (*DOCUMENT_KEYS, "error") if key in block}
+    unknown = rest_of(block, "format", "source", "name", *native) or {}
+    source_rest = rest_of(source, "bytes", "text", "s3Location") or {}
+    if format_ and media_type and formats.get(media_type) != format_:
+        # another name of a format, or one that has no media type: sent again as it is
+        native["format"] = format_
+    data = source.get("bytes")
+    url: str | None = None
+    if "s3Location" in source:
+        location = source["s3Location"]
+        url = location["uri"]
+        if "bucketOwner" in location:
+            native["bucketOwner"] = location["bucketOwner"]
+        location_rest = rest_of(location, "uri", "bucketOwner")
+        if location_rest:
+            source_rest["s3Location"] = location_rest
+    elif "text" in source:
+        # parts hold base64
+        data = msgspec.to_builtins(str(source["text"]).encode("utf-8"))
+        native["source"] = "text"
+        media_type = media_type or "text/plain"
+    if data is None and url is None:
+        return None
+    if source_rest:
+        unknown["source"] = source_rest
+    if unknown:
+        native[member] = unknown
+    return _Source(data, url, media_type, native or None)
+
+
+def _media_type(format_: str | None, kind: str, formats: dict[str, str]) -> str | None:
+    for media_type, known in formats.items():
+        if known == format_:
+            return media_type
+    if format_:
+        return f"{kind}/{format_}"
+    return None

@@ -9,7 +9,7 @@ input of a free-form call, until it is complete, since it becomes JSON.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Unpack
 
 from msgspec import Raw
 
@@ -31,8 +31,7 @@ from streamlib.wires.converse.encode_objects import (
     start_of,
 )
 from streamlib.wires.encoders import is_event_of_other_wire
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.reasoning_text import SummaryGaps
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -48,7 +47,6 @@ from streamlib_parsers.events import (
     ReasoningSummaryDelta,
     RefusalDelta,
     ResponseMetadata,
-    TokenCount,
 )
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -69,23 +67,15 @@ EVENT_NAME_LENGTH: Final = 1024
 """Maximum characters of an event's name; a frame header can hold little more."""
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream."""
 
     media_type = MEDIA_TYPE
     wire_api = "converse"
     no_such_event = "Converse has no such event"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        response_id: str | None = None,
-        write: FrameWriter = event_frame,
-    ) -> None:
-        super().__init__(write)
-        # Whether `messageStart` was sent.
-        self._started = False
+    def __init__(self, *, write: FrameWriter = event_frame, **names: Unpack[ResponseNames]) -> None:
+        super().__init__(write, **names)
         # Whether all items were made on this wire; None before the first item.
         self._all_own: bool | None = None
         # Items of choice 0 that are open, as `OutputItemAdded` had them.
@@ -96,17 +86,8 @@ class Encoder(EventEncoder):
         self._unopened: int | None = None
         # Items whose block is an image.
         self._images: set[int] = set()
-        self._gaps = SummaryGaps()
         # Input fragments of each call whose input may be plain text, by item index.
         self._inputs: dict[int, list[str]] = {}
-        # Metadata: for `messageStart` before that is sent, then for the end.
-        self._envelope: JsonObject = {}
-        # The latest usage, sent at the end.
-        self._usage: Usage | None = None
-
-    def close(self) -> bytes:
-        """Nothing: Converse has no end mark of its own."""
-        return b""
 
     # --- the envelope ---
 
@@ -120,10 +101,6 @@ class Encoder(EventEncoder):
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         self._envelope.update(event.values)
-        return b""
-
-    def _on_usage(self, event: TokenCount) -> bytes:
-        self._usage = event.usage
         return b""
 
     def _start_message(self) -> bytes:

@@ -23,7 +23,7 @@ from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.wires.gemini.settings import SETTINGS
 from streamlib.wires.gemini.tools import known, listed, read_tools
-from streamlib_parsers.accumulate import accumulate
+from streamlib.wires.model_turns import ModelTurns
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
@@ -36,7 +36,6 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
-from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Object,
@@ -137,8 +136,7 @@ class _HistoryReader:
     def __init__(self, items: Sequence[ResponseItem]) -> None:
         self.items: list[ResponseItem] = list(items)
         """The history so far; each turn appends to it."""
-        self._generated_ids = 0
-        """Number of call ids that were generated; it is part of the next one."""
+        self._turns = ModelTurns("gemini")
         self._pending: defaultdict[tuple[str, str], deque[_PendingCall]] = defaultdict(deque)
         """Calls in order under `("id", …)` and `("name", …)`. A call is under both, so that a
         result finds it in constant time: 9,000 calls of one name must not take quadratic time."""
@@ -160,26 +158,17 @@ class _HistoryReader:
         fields = rest(content, "role", "parts")
         self.items += [with_turn_fields(item, fields) for item in items]
 
-    def _generate_id(self, number: int) -> str:
-        """Called by the parser, whose `number` counts within one turn only and is not used."""
-        del number
-        call_id = f"call_{self._generated_ids}"
-        self._generated_ids += 1
-        return call_id
-
     def _model_items(self, parts: list[Object]) -> tuple[ResponseItem, ...]:
         # The turn in the shape of a response, so that the parser of responses reads it.
         body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}}]})
-        response = accumulate(parse_body("gemini", body, origin=ORIGIN, call_id=self._generate_id))
-        if response.error is not None:
-            raise ValueError(response.error.message)
-        for item in response.items:
+        items = self._turns.read(body)
+        for item in items:
             if isinstance(item, FunctionCall):
                 call = _PendingCall(item.id, item.name, item.call_id)
                 self._calls[item.call_id] = call
                 self._pending["name", item.name].append(call)
                 self._pending["id", item.id or ""].append(call)
-        return response.items
+        return items
 
     def _user_items(self, parts: list[Object]) -> Iterator[ResponseItem]:
         """Adjacent content parts are one message; each result is an item."""
@@ -249,7 +238,7 @@ class _HistoryReader:
                 if call.call_id not in self._matched:
                     self._matched.add(call.call_id)
                     return call.call_id
-        return provider_id or self._generate_id(0)
+        return provider_id or self._turns.new_call_id()
 
 
 def _empty_message(parts: list[Object]) -> Message:

@@ -9,13 +9,13 @@ has no other end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Unpack
 
 import msgspec
 
 from streamlib.request.origins import is_own
 from streamlib.wires.encoders import sse
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.gemini.encode_objects import (
     FEEDBACK,
     RESERVED_KEYS,
@@ -32,7 +32,6 @@ from streamlib.wires.gemini.encode_objects import (
     parts_of,
 )
 from streamlib.wires.json_objects import without_keys, without_none
-from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -67,31 +66,23 @@ EMPTY_PART: Final[JsonObject] = {"text": ""}
 """The part of a chunk without content: clients read the text of every chunk."""
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream."""
 
-    media_type = "text/event-stream"
     wire_api = "gemini"
     reserved_keys = RESERVED_KEYS
     no_such_event = "Gemini has no such event"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        response_id: str | None = None,
-        write: FrameWriter = sse,
-    ) -> None:
-        super().__init__(write)
+    def __init__(self, *, write: FrameWriter = sse, **names: Unpack[ResponseNames]) -> None:
+        super().__init__(write, **names)
         # Fields that every chunk repeats, known or not.
-        self._common = {"modelVersion": model, "responseId": response_id}
+        self._common = {"modelVersion": self._model, "responseId": self._response_id}
         # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
         # Arguments of Gemini's own calls that were not sent yet, by item index, in their order.
         self._calls: dict[int, ArgumentBuffer] = {}
         # By choice, the item whose text was sent last, until something else is sent.
         self._last_text: dict[int, int] = {}
-        self._gaps = SummaryGaps()
         # Metadata for the next chunk without content.
         self._fields: list[MetadataField] = []
         # Usage for that chunk.
@@ -104,10 +95,6 @@ class Encoder(EventEncoder):
         self._feedback: JsonObject = {}
         # Whether `Created` came and no chunk has carried id and model yet.
         self._created_pending = False
-
-    def close(self) -> bytes:
-        """Nothing: the stream ends with its last chunk."""
-        return b""
 
     # --- chunks ---
 

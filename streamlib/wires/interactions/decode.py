@@ -16,7 +16,7 @@ from msgspec import Raw
 from streamlib.request.prompt import Prompt
 from streamlib.wires.interactions.settings import SETTINGS, read_tool
 from streamlib.wires.json_objects import without_none
-from streamlib_parsers.accumulate import accumulate
+from streamlib.wires.model_turns import ModelTurns, body_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
@@ -28,7 +28,6 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.json_text import dumps
-from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.interactions import item_of, output_of, part_of
 
 ORIGIN: Final = Origin("interactions")
@@ -52,21 +51,17 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         The prompt.
     """
     del headers, path
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    history = _Reader()
-    history.read(raw.pop("input", Raw(b"null")))
-    fields: JsonObject = {}
-    for key, value in raw.items():
-        decoded = msgspec.json.decode(value)
-        if decoded is not None:
-            fields[key] = decoded
+    decoded, history = body_fields(body, "input", Raw(b"null"))
+    fields: JsonObject = without_none(decoded)
+    reader = _Reader()
+    reader.read(history)
     model = fields.pop("model", None) or fields.get("agent")
     instructions = fields.pop("system_instruction", None)
     stream = fields.pop("stream", False)
     tools = [read_tool(tool) for tool in fields.pop("tools", ())]
     fields["generation_config"] = without_none(fields.get("generation_config", {}))
     return unchecked(Prompt)(
-        input=history.items,
+        input=reader.items,
         instructions=instructions or None,
         tools=tools,
         model=model and msgspec.convert(model, str),
@@ -81,8 +76,7 @@ class _Reader:
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
         """The history so far."""
-        self._generated_ids = 0
-        """Number of call ids that were generated; it is part of the next one."""
+        self._turns = ModelTurns("interactions")
         self._names: dict[str, str] = {}
         """Call id -> name of the function: a result may repeat it."""
 
@@ -116,25 +110,16 @@ class _Reader:
                 self._read_result(step)
         self._read_model(model_steps)
 
-    def _generate_id(self, number: int) -> str:
-        """Called by the parser, whose `number` counts within one turn only and is not used."""
-        del number
-        self._generated_ids += 1
-        return f"call_{self._generated_ids - 1}"
-
     def _read_model(self, steps: list[Raw]) -> None:
         """Reads the model's steps by writing them as a response for the parser of responses."""
         if not steps:
             return
         body = msgspec.json.encode({"status": "completed", "steps": steps})
-        events = parse_body("interactions", body, origin=ORIGIN, call_id=self._generate_id)
-        response = accumulate(events)
-        if response.error is not None:
-            raise ValueError(response.error.message)
-        for item in response.items:
+        items = self._turns.read(body)
+        for item in items:
             if item.status == "incomplete" and hasattr(item, "call_id"):
                 raise ValueError("a call without a name, or with arguments that are not an object")
-        self.items += response.items
+        self.items += items
 
     def _read_user_input(self, step: JsonObject) -> None:
         """One message; clients put results of functions among its contents, too."""

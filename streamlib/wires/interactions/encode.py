@@ -12,13 +12,12 @@ delta.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from msgspec import Raw
 
 from streamlib.wires.encoders import is_event_of_other_wire, sse
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.generated_ids import new_id
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.interactions.build_parts import content
 from streamlib.wires.interactions.encode_objects import (
     ID_PREFIX,
@@ -61,7 +60,6 @@ from streamlib_parsers.items import (
     ResponseItem,
 )
 from streamlib_parsers.json_text import is_json
-from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.interactions import ByteOffsets
 
 __all__ = ["Encoder", "body_of", "error_body"]
@@ -87,48 +85,25 @@ class _Step:
         """Annotations of text that is still to come."""
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream."""
 
-    media_type = "text/event-stream"
     wire_api = "interactions"
     no_such_event = "Interactions has no such event"
     reserved_keys = RESERVED
+    id_prefix = ID_PREFIX
+    end_mark = b"event: done\ndata: [DONE]\n\n"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        response_id: str | None = None,
-        write: FrameWriter = sse,
-    ) -> None:
-        super().__init__(write)
-        self._model = model
-        """Used if `Created` has no model."""
-        self._response_id = response_id or new_id(ID_PREFIX)
-        """Used if `Created` has no id."""
+    def __init__(self, *, write: FrameWriter = sse, **names: Unpack[ResponseNames]) -> None:
+        super().__init__(write, **names)
         self._interaction: JsonObject | None = None
         """The interaction of `interaction.created`, from `Created` on."""
-        self._started = False
-        """Whether `interaction.created` was sent."""
-        self._ended = False
-        """Whether the terminal event was sent."""
         self._steps: dict[int, _Step] = {}
         """Open steps by the index of their item."""
         self._count = 0
         """Steps so far: the index of the next one."""
-        self._envelope: JsonObject = {}
-        """Metadata that was not sent yet."""
-        self._usage: Usage | None = None
-        """The latest usage."""
         self._usage_pending = False
         """Whether that usage is still to be sent."""
-
-    def close(self) -> bytes:
-        """The end mark, if the response has ended."""
-        if not self._ended:
-            return b""
-        return b"event: done\ndata: [DONE]\n\n"
 
     # --- the envelope ---
 

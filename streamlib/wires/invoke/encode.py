@@ -6,12 +6,12 @@ adds to the last event go back there; a failure is a frame of its own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, chunk_frame, error_body, exception_frame
-from streamlib.wires.event_encoder import FrameWriter
+from streamlib.wires.event_encoder import FrameWriter, ResponseNames
 from streamlib.wires.messages import encode as messages
 from streamlib.wires.messages.encode import body_of
 from streamlib_parsers.events import Failed, ResponseMetadata
@@ -32,14 +32,8 @@ class Encoder(messages.Encoder):
     media_type = MEDIA_TYPE
     wire_api = "invoke"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        response_id: str | None = None,
-        write: FrameWriter = _chunk,
-    ) -> None:
-        super().__init__(model=model, response_id=response_id, write=self._frame_of)
+    def __init__(self, *, write: FrameWriter = _chunk, **names: Unpack[ResponseNames]) -> None:
+        super().__init__(write=self._frame_of, **names)
         self._write_chunk = write
         # Metadata that Bedrock adds to the last event, such as its invocation metrics.
         self._bedrock_fields: JsonObject = {}

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, system_text, turn_fields
 from streamlib.request.json_objects import merged
@@ -17,6 +15,7 @@ from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
+from streamlib.wires.text_documents import plain_text
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -70,6 +69,16 @@ class Block(NamedTuple):
         """Whether the block is reasoning, readable or redacted."""
         return self.type in REASONING_BLOCKS
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call that the caller answers."""
+        return self.type == "tool_use"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is the result of such a call."""
+        return self.type == "tool_result"
+
 
 def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBlock]:
     """The blocks of one item, each with the role it is sent in."""
@@ -77,7 +86,7 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
     match entry.item:
         case Message() as item:
             yield from _message(item, path, context)
-        case FunctionCall() as item:
+        case FunctionCall() | ServerToolCall() as item:
             yield "assistant", _call(item, path, report)
         case FunctionCallOutput() | CustomToolCallOutput() as item:
             yield "user", _output(item, path, report)
@@ -85,8 +94,6 @@ def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBl
             yield from _reasoning(item, path, context)
         case CustomToolCall() as item:
             yield "assistant", _custom_call(item, path, report)
-        case ServerToolCall() as item:
-            yield "assistant", _server_call(item, path, report)
         case ServerToolResult() as item:
             yield "assistant", _server_result(item)
         case Compaction() as item:
@@ -176,9 +183,10 @@ def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[Ro
     yield "assistant", {"type": "text", "text": message.text}
 
 
-def _call(item: FunctionCall, path: str, report: Report) -> JsonObject:
+def _call(item: FunctionCall | ServerToolCall, path: str, report: Report) -> JsonObject:
+    # `native` has the type if it is another one, such as `mcp_tool_use`
     block = {
-        "type": "tool_use",
+        "type": "tool_use" if isinstance(item, FunctionCall) else "server_tool_use",
         "id": item.call_id,
         "name": item.name,
         "input": as_object(item, path, report),
@@ -220,17 +228,6 @@ def _output_parts(item: FunctionCallOutput | CustomToolCallOutput) -> tuple[Cont
     if isinstance(item.output, str):
         return (Text(item.output),)
     return tuple(item.output)
-
-
-def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
-    # `native` has the type if it is another one, such as `mcp_tool_use`
-    block = {
-        "type": "server_tool_use",
-        "id": item.call_id,
-        "name": item.name,
-        "input": as_object(item, path, report),
-    }
-    return _with_native(block, item)
 
 
 def _server_result(item: ServerToolResult) -> JsonObject:
@@ -327,13 +324,5 @@ def _source(part: Image | Document, path: str, report: Report) -> JsonObject:
     mime = media_type(part)
     if mime == "text/plain":
         # the API takes plain text as text only, never in base64
-        return {"type": "text", "media_type": mime, "data": _decode_base64(data)}
+        return {"type": "text", "media_type": mime, "data": plain_text(data)}
     return {"type": "base64", "media_type": mime, "data": data}
-
-
-def _decode_base64(data: str) -> str:
-    """The decoded base64 text; what is not base64 is taken for the text itself."""
-    try:
-        return msgspec.convert(data, bytes).decode("utf-8", "replace")
-    except msgspec.ValidationError:
-        return data

@@ -5,7 +5,7 @@ Numbers such as A6 are the rows of the rule table in docs/wires/messages.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from streamlib.request.context import BuildContext
@@ -111,9 +111,7 @@ def runs_of_one_role(blocks: Iterable[Block]) -> list[Turn]:
 def group_turns(blocks: list[Block], report: Report) -> list[Turn]:
     """Groups blocks into turns as the API wants them; there must be one."""
     turns = runs_of_one_role(blocks)
-    for turn in turns:
-        if turn.role == "user":
-            _put_results_first(turn, report)
+    claude.put_results_first(turns, report)
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     return turns
@@ -154,33 +152,6 @@ def _takes_system(turns: list[Turn], n: int) -> bool:
     return before[-1].role == "user" or before[-1].blocks[-1].type.endswith("_tool_result")
 
 
-def _put_results_first(turn: Turn, report: Report) -> None:
-    """Puts tool results first in a user turn."""  # rule A6
-    # a stable sort: results keep their order among themselves, other blocks too
-    ordered = sorted(turn.blocks, key=lambda block: block.type != "tool_result")
-    if ordered == turn.blocks:
-        return
-    report.add(
-        "repaired",
-        f"/input/{turn.blocks[0].item_index}",
-        "tool results are moved before other content",
-        breaks_prefix=True,
-    )
-    turn.blocks[:] = ordered
-
-
-def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
-    """Whether the request continues a turn that called tools and began without reasoning."""
-    # rule T8
-    if turns[-1].role != "user":
-        return False
-    for turn in reversed(turns):
-        if turn.role == "assistant":
-            calls_tools = any(block.type == "tool_use" for block in turn.blocks)
-            return calls_tools and not turn.blocks[0].is_reasoning
-    return False
-
-
 # --- the first and the last turn ---
 
 
@@ -206,12 +177,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Build
         claude.drop_reasoning(last.blocks, context.report)
     if last.blocks[-1].type == "text":
         _trim_end(last)
-    if not claude.takes_prefill(thinking, context) and not _is_paused(last):
-        context.report.add(
-            "generated",
-            "/input",
-            f"{context.target.model} wants a user turn last: 'Continue.' added",
-        )
+    if not _is_paused(last) and claude.wants_user_turn(thinking, context):
         block = Block("user", {"type": "text", "text": "Continue."}, -1)
         turns.append(Turn("user", [block]))
 

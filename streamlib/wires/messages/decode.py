@@ -16,9 +16,9 @@ from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.history import with_turn_fields
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import MARK, cache_options, take_mark
-from streamlib.wires.json_objects import without_none
+from streamlib.wires.json_objects import rest_of, without_none
 from streamlib.wires.messages.settings import SETTINGS, read_tool
-from streamlib_parsers.accumulate import accumulate
+from streamlib.wires.model_turns import body_fields, items_of
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     CacheMark,
@@ -45,15 +45,10 @@ MEDIA: Final[dict[str, Callable[..., Image | Document]]] = {"image": Image, "doc
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt of a request."""
-    # raw: arguments of calls keep the bytes that the client sent
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    fields: JsonObject = {}
-    for key, value in raw.items():
-        if key != "messages":
-            fields[key] = msgspec.json.decode(value)
+    fields, turns = body_fields(body, "messages")
     reader = _Reader()
     instructions = reader.read_system(fields.pop("system", None))
-    for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
+    for turn in msgspec.json.decode(turns, type=list[dict[str, Raw]]):
         reader.read_turn(turn)
     automatic = take_mark(fields)
     model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
@@ -166,10 +161,7 @@ def _content(content: Raw) -> Raw:
 def _assistant_items(blocks: list[dict[str, Raw]]) -> tuple[ResponseItem, ...]:
     """One item for each block."""
     body = msgspec.json.encode({"type": "message", "content": blocks})
-    response = accumulate(parse_body("messages", body, origin=ORIGIN))
-    if response.error is not None:
-        raise ValueError(response.error.message)
-    return response.items
+    return items_of(parse_body("messages", body))
 
 
 def _empty_message(role: Any) -> Message:
@@ -215,7 +207,7 @@ def _call_output(block: JsonObject) -> FunctionCallOutput:
         block["tool_use_id"],
         output,
         bool(block.get("is_error")),
-        native=_native(block, "type", "tool_use_id", "content", "is_error"),
+        native=rest_of(block, "type", "tool_use_id", "content", "is_error"),
         origin=ORIGIN,
     )
 
@@ -245,7 +237,7 @@ def _text(block: JsonObject) -> Text:
     return Text(
         block["text"],
         tuple(block.get("citations") or ()),
-        native=_native(block, "type", "text", "citations"),
+        native=rest_of(block, "type", "text", "citations"),
     )
 
 
@@ -254,8 +246,8 @@ def _media(make: Callable[..., Image | Document], block: JsonObject) -> Image | 
     # a document of content blocks has no bytes
     if not isinstance(source, dict) or source.get("type") == "content":
         return None
-    native = _native(block, "type", "source", "title") or {}
-    source_rest = _native(source, *SOURCE_KEYS)
+    native = rest_of(block, "type", "source", "title") or {}
+    source_rest = rest_of(source, *SOURCE_KEYS)
     if source_rest:
         native["source"] = source_rest
     data, media_type = source.get("data"), source.get("media_type")
@@ -271,12 +263,3 @@ def _media(make: Callable[..., Image | Document], block: JsonObject) -> Image | 
         block.get("title"),
         native=native or None,
     )
-
-
-def _native(block: JsonObject, *typed_keys: str) -> JsonObject | None:
-    """The keys of a block that no typed field holds, without nulls."""
-    native: JsonObject = {}
-    for key, value in block.items():
-        if key not in typed_keys and value is not None:
-            native[key] = value
-    return native or None

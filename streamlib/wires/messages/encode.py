@@ -9,14 +9,13 @@ free-form call, until it is complete, since it becomes JSON.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from msgspec import Raw
 
 from streamlib.wires.arguments import free_form_input, is_free_form
 from streamlib.wires.encoders import is_event_of_other_wire, sse
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.generated_ids import new_id
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.json_objects import without_keys
 from streamlib.wires.messages.encode_objects import (
     ID_PREFIX,
@@ -30,7 +29,6 @@ from streamlib.wires.messages.encode_objects import (
     native_stop,
     skeleton,
 )
-from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -65,59 +63,39 @@ from streamlib_parsers.wires.messages.token_counts import ESTIMATE
 __all__ = ["Encoder", "body_of", "error_body"]
 
 
-class Encoder(EventEncoder):
+class Encoder(WireEncoder):
     """Encodes one stream."""
 
-    media_type = "text/event-stream"
     wire_api: ClassVar[WireApi | None] = "messages"
     no_such_event = "Messages has no such event"
     reserved_keys = RESERVED_KEYS
+    id_prefix = ID_PREFIX
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        response_id: str | None = None,
-        write: FrameWriter = sse,
-    ) -> None:
-        super().__init__(write)
-        # Used if `Created` has no model or no id.
-        self._model = model
-        self._response_id = response_id
+    def __init__(self, *, write: FrameWriter = sse, **names: Unpack[ResponseNames]) -> None:
+        super().__init__(write, **names)
         # The message of `message_start`, from `Created` on.
         self._message: JsonObject | None = None
-        # Whether `message_start` was sent.
-        self._started = False
         # Index of the content block of each item of choice 0, by item index.
         self._blocks: dict[int, int] = {}
         # Items whose `content_block_start` was sent.
         self._open: set[int] = set()
-        self._gaps = SummaryGaps()
         # Input fragments of each call whose input may be plain text, by item index.
         self._inputs: dict[int, list[str]] = {}
         # Calls with broken arguments whose block is not closed yet: it never is, if the response
         # fails, since clients take a call for finished at its `content_block_stop`.
         self._broken: list[int] = []
-        # Metadata for the next `message_delta`.
-        self._envelope: JsonObject = {}
-        # The latest usage.
-        self._usage: Usage | None = None
-        # Whether that usage is still to be sent in a `message_delta`.
+        # Whether the latest usage is still to be sent in a `message_delta`.
         self._usage_pending = False
         # Item indexes of blocks without their `content_block_stop`; they delay `message_delta`.
         self._unclosed: set[int] = set()
         # Item index of the thinking that is open.
         self._thinking: int | None = None
 
-    def close(self) -> bytes:
-        """Nothing: Messages has no end mark of its own."""
-        return b""
-
     # --- the envelope ---
 
     def _on_created(self, event: Created) -> bytes:
         self._message = {
-            "id": event.response_id or self._response_id or new_id(ID_PREFIX),
+            "id": event.response_id or self._response_id,
             "type": "message",
             "role": "assistant",
             "model": event.model or self._model or "",

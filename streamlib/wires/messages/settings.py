@@ -280,7 +280,7 @@ SETTINGS: Final = SettingsTable(
     Setting("metadata"),
     Setting("", "metadata.user_id", write=_user_id, read=left_in_extra),
     Setting("service_tier", "service_tier"),
-    # marks of blocks, which `build_cache` writes
+    # marks of blocks, which `build` writes
     Setting("cache"),
     Setting("cache.ttl"),
     Setting("cache.breakpoints"),

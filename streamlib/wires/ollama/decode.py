@@ -15,8 +15,8 @@ from msgspec import Raw
 from streamlib.request.history import with_turn_fields
 from streamlib.request.prompt import Prompt
 from streamlib.wires.json_objects import rest_of, without_none
+from streamlib.wires.model_turns import MessageReader, body_fields
 from streamlib.wires.ollama.settings import SETTINGS, read_tool
-from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ContentPart,
@@ -27,10 +27,8 @@ from streamlib_parsers.items import (
     Message,
     Origin,
     Output,
-    ResponseItem,
     Text,
 )
-from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.ollama import IMAGE_TYPES
 
 ORIGIN: Final = Origin("ollama")
@@ -50,11 +48,10 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     Returns:
         The prompt.
     """
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    decoded = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"}
+    decoded, messages = body_fields(body, "messages")
     fields: JsonObject = without_none(decoded)
-    reader = _MessageReader()
-    for message in msgspec.json.decode(raw["messages"], type=list[Raw]):
+    reader = _MessageReader("ollama")
+    for message in msgspec.json.decode(messages, type=list[Raw]):
         reader.read(message)
     model = fields.pop("model", None)
     # Ollama streams by default.
@@ -74,22 +71,8 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
 # --- messages ---
 
 
-class _MessageReader:
+class _MessageReader(MessageReader):
     """Converts messages to items, and matches results with calls."""
-
-    def __init__(self) -> None:
-        self.items: list[ResponseItem] = []
-        """The history so far; each message appends to it."""
-        self.instructions: str | None = None
-        """The text of the first message if its role is `system`."""
-        self._pending: list[FunctionCall] = []
-        """Calls of the last assistant message that have no result yet."""
-        self._last_role = ""
-        """Role of the message before the one that is read."""
-        self._numbered = 0
-        """Number of assistant messages that got an id; it is part of the next id."""
-        self._generated_ids = 0
-        """Number of call ids that were generated; it is part of the next one."""
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""
@@ -119,29 +102,19 @@ class _MessageReader:
 
     def _assistant(self, raw: Raw, message: JsonObject) -> None:
         body = b'{"message":%s,"done":true}' % bytes(raw)
-        response = accumulate(parse_body("ollama", body, origin=ORIGIN, call_id=self._generate_id))
-        if response.error is not None:
-            raise ValueError(response.error.message)
         # A history is complete, even if the arguments of a call are not JSON.
-        items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        items = [
+            msgspec.structs.replace(item, status="completed") for item in self._turns.read(body)
+        ]
         fields = rest_of(message, *MESSAGE_KEYS, "thinking", "tool_calls")
         if not items:
             items = [Message("assistant", origin=ORIGIN)]
         items = [with_turn_fields(item, fields) for item in items]
         if self._last_role == "assistant":
             # This id shows the builder that another message begins here.
-            self._numbered += 1
-            response_id = f"message_{self._numbered}"
-            items = [msgspec.structs.replace(item, response_id=response_id) for item in items]
+            items = self._turns.apart(items)
         self._pending = [item for item in items if isinstance(item, FunctionCall)]
         self.items += items
-
-    def _generate_id(self, number: int) -> str:
-        """Called by the parser, whose `number` counts within one message only and is not used."""
-        del number
-        call_id = f"call_{self._generated_ids}"
-        self._generated_ids += 1
-        return call_id
 
     def _tool(self, message: JsonObject) -> None:
         call_id = message.get("tool_call_id")

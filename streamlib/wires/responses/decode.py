@@ -18,6 +18,7 @@ from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.wires.cache_marks import BREAKPOINT
 from streamlib.wires.json_objects import rest_of
+from streamlib.wires.model_turns import body_fields
 from streamlib.wires.responses.decode_outputs import BuiltInCalls
 from streamlib.wires.responses.settings import SETTINGS, read_choice, read_include
 from streamlib.wires.settings import take
@@ -67,12 +68,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     Returns:
         The prompt.
     """
-    raw = msgspec.json.decode(body, type=dict[str, Raw])
-    fields: JsonObject = {
-        key: msgspec.json.decode(value) for key, value in raw.items() if key != "input"
-    }
+    fields, history = body_fields(body, "input", Raw(b"null"))
     reader = _InputReader()
-    for item in _objects(raw.get("input")):
+    for item in _objects(history):
         reader.read(item)
     read_include(fields)
     model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
@@ -99,10 +97,8 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     )
 
 
-def _objects(raw: Raw | None) -> list[Raw]:
+def _objects(raw: Raw) -> list[Raw]:
     """The input's objects; a text is one user message."""
-    if raw is None:
-        return []
     first_byte = bytes(raw).lstrip()[:1]
     if first_byte == b"n":
         # null

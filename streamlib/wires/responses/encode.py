@@ -12,11 +12,10 @@ is known whether the stream ends with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, Unpack
 
 from streamlib.wires.encoders import is_event_of_other_wire, sse
-from streamlib.wires.event_encoder import EncodedFrame, EventEncoder, FrameWriter
-from streamlib.wires.generated_ids import new_id
+from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.responses.encode_objects import (
     ARGUMENT_EVENTS,
     ID_PREFIX,
@@ -85,7 +84,12 @@ REPEATED_KEYS: Final = 64
 new key in every event would fill the stream with repetitions."""
 
 
-class Encoder(EventEncoder):
+TextDelta: TypeAlias = (
+    OutputTextDelta | RefusalDelta | ReasoningContentDelta | ReasoningSummaryDelta
+)
+
+
+class Encoder(WireEncoder):
     """Encodes one stream.
 
     created_at: unix seconds. An encoder has no clock; without it, the response has only what the
@@ -95,62 +99,49 @@ class Encoder(EventEncoder):
     clock: returns the unix seconds of `completed_at`; called once.
     """
 
-    media_type = "text/event-stream"
     wire_api = "responses"
     no_such_event = "Responses has no such event"
     has_failed_bodies = True
     names_agents = True
     # `type` is of events: a body that has one would be read as one
     reserved_keys = TYPED_KEYS | {"type"}
+    id_prefix = ID_PREFIX
+    end_mark = b"data: [DONE]\n\n"  # Open Responses requires it
 
     def __init__(
         self,
         *,
-        model: str | None = None,
-        response_id: str | None = None,
         created_at: int | None = None,
         settings: JsonObject | None = None,
         clock: Callable[[], float] | None = None,
         write: FrameWriter = sse,
+        **names: Unpack[ResponseNames],
     ) -> None:
-        super().__init__(write)
+        super().__init__(write, **names)
         # Fields of every response object. Id and model are replaced by those of `Created`.
-        self._common: JsonObject = {"id": response_id or new_id(ID_PREFIX), "model": model or ""}
+        self._common: JsonObject = {"id": self._response_id, "model": self._model or ""}
         if created_at is not None:
             self._common.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
         # Settings of the request, which every response object repeats.
         self._settings = settings
         # Read when the response is completed.
         self._clock = clock
-        # Whether the event that ends the stream was sent.
-        self._ended = False
         # The last `sequence_number`.
         self._sequence = -1
         # Whether `Created` came.
         self._created = False
-        # Whether `response.created` was sent.
-        self._started = False
-        # All metadata so far: the last response object has it.
-        self._envelope: JsonObject = {}
-        # The first `REPEATED_KEYS` of it: every response object repeats them.
+        # The first `REPEATED_KEYS` of the metadata: every response object repeats them, and the
+        # last one has all.
         self._repeated: JsonObject = {}
         # Whether metadata or usage came that no response object had yet.
         self._metadata_pending = False
         self._usage_pending = False
-        # The latest usage.
-        self._usage: Usage | None = None
         # Output items by item index; images that follow a message have negative keys.
         self._outputs: dict[int, OutputItem] = {}
         # Incomplete items that are done, but not sent as done.
         self._incomplete: list[OutputItem] = []
         # Whether all items were made on this wire; None before the first item.
         self._all_own: bool | None = None
-
-    def close(self) -> bytes:
-        """The end mark, if the response has ended: Open Responses requires it."""
-        if not self._ended:
-            return b""
-        return sse(b"[DONE]")
 
     # --- the envelope ---
 
@@ -276,43 +267,29 @@ class Encoder(EventEncoder):
         return generated_id(kind, self._common["id"], output_index)
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
-        output = self._outputs.get(event.index)
-        if output is None:
-            return b""
         logprobs = list(event.logprobs or ())
-        fields = {"logprobs": logprobs}
-        return self._text_delta(output, OUTPUT_TEXT, event.content_index, event.delta, **fields)
+        return self._text_delta(event, OUTPUT_TEXT, event.content_index, logprobs=logprobs)
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        output = self._outputs.get(event.index)
-        if output is None:
-            return b""
-        if event.logprobs:
-            self._report.dropped("/logprobs", "Responses has logprobs of text only")
-        return self._text_delta(output, REFUSAL, event.content_index, event.delta)
+        return self._text_delta(event, REFUSAL, event.content_index)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
-        output = self._outputs.get(event.index)
-        if output is None:
-            return b""
-        if event.logprobs:
-            self._report.dropped("/logprobs", "Responses has logprobs of text only")
-        return self._text_delta(output, REASONING, event.content_index, event.delta)
+        return self._text_delta(event, REASONING, event.content_index)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        return self._text_delta(event, SUMMARY, event.summary_index)
+
+    def _text_delta(self, event: TextDelta, kind: TextKind, part: int, **fields: Any) -> bytes:
         output = self._outputs.get(event.index)
         if output is None:
             return b""
-        return self._text_delta(output, SUMMARY, event.summary_index, event.delta)
-
-    def _text_delta(
-        self, output: OutputItem, kind: TextKind, part: int, delta: str, **fields: Any
-    ) -> bytes:
+        if kind is not OUTPUT_TEXT and getattr(event, "logprobs", None):
+            self._report.dropped("/logprobs", "Responses has logprobs of text only")
         out = self._flush() + self._start_part(output, kind, part)
-        output.parts[kind, part].append(delta)
+        output.parts[kind, part].append(event.delta)
         index = {kind.index_key: part}
         return out + self._item_frame(
-            output, f"{kind.events}.delta", **index, delta=delta, **fields
+            output, f"{kind.events}.delta", **index, delta=event.delta, **fields
         )
 
     def _start_part(self, output: OutputItem, kind: TextKind, part: int) -> bytes:

@@ -13,14 +13,14 @@ import pytest
 from lab.dialect_sources.__main__ import main
 from lab.dialect_sources.compare import NOT_READ, compare, sources_of
 from lab.dialect_sources.registered import TABLES, Registered, registered_in
-from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL
-from streamlib_parsers.dialects.sources import (
+from lab.dialect_sources.sources import (
     DIALECT_SOURCES,
     MODEL_SOURCES,
     SGLANG,
     VLLM,
     DialectSource,
 )
+from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL
 from tests.support.cases import each_case
 
 

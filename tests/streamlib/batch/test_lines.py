@@ -9,7 +9,7 @@ import pytest
 
 from streamlib import Prompt, ToolSpec, build
 from streamlib.batch import batch_lines
-from streamlib.batch.forms import FORMS
+from streamlib.batch.lines import FORMS
 
 PROMPTS: dict[str, Prompt | str] = {"a-1": Prompt("One?", max_output_tokens=9), "b_2": "Two?"}
 MODELS: dict[str, tuple[str, Any]] = {

@@ -26,9 +26,9 @@ from streamlib import (
     Text,
 )
 from streamlib.cli import main, parse
-from streamlib.cli.attachments import read_attachment
 from streamlib.cli.command_error import CommandError
 from streamlib.cli.commands import COMMANDS, is_misspelt
+from streamlib.cli.conversation import read_attachment
 from streamlib.cli.exit_codes import code_of_error, code_of_response
 from streamlib.cli.model_options import (
     first_code_block,

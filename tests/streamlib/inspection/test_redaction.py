@@ -18,9 +18,9 @@ from streamlib.inspection import (
     redacted,
     redacted_difference,
 )
-from streamlib.inspection.known_words import KNOWN_WORDS
 from streamlib.inspection.redaction import (
     INNER_KEYS,
+    KNOWN_WORDS,
     NUMBER_KEYS,
     OWN_KEYS,
     PART_KEYS,

@@ -32,7 +32,7 @@ from streamlib import (
 )
 from streamlib.display.notebook import display
 from streamlib.durable import open_log
-from streamlib.durable.log_source import LogSource
+from streamlib.durable.http import LogSource
 from streamlib.pipeline import (
     Keep,
     Measure,

@@ -23,7 +23,7 @@ from streamlib_parsers.dialects.coercion import (
 )
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, anywhere
-from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
+from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of, read_section
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.items import JsonObject
@@ -66,22 +66,7 @@ class ElementCalls(Struct, frozen=True):
     def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         begin, end = f"{self.mark}<{self.call}", f"{self.mark}</{self.wrapper}>"
-        has_call = False
-        if text.opener == begin:
-            yield from self._call(text, sink)
-            has_call = True
-        while True:
-            yield from text.spaces()
-            part = yield from text.literal(begin, end)
-            if part == begin:
-                yield from self._call(text, sink)
-                has_call = True
-                continue
-            if not has_call:
-                raise NoMatch
-            if part:
-                sink.end_section()
-            return
+        yield from read_section(text, sink, self._call, begin, end)
 
     def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         head, _ = yield from text.head(">")

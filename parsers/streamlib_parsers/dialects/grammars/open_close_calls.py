@@ -19,7 +19,7 @@ from streamlib_parsers.dialects.coercion import unescaped
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
-from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
+from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of, read_section
 from streamlib_parsers.dialects.sink import GrammarSink
 
 SEP: Final = "<|sep|>"
@@ -41,22 +41,7 @@ class OpenCloseCalls(Struct, frozen=True):
 
     def read(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         """A section, or a call without one."""
-        has_call = False
-        if text.opener == CALL:
-            yield from self._call(text, sink)
-            has_call = True
-        while True:
-            yield from text.spaces()
-            part = yield from text.literal(CALL, SECTION_END)
-            if part == CALL:
-                yield from self._call(text, sink)
-                has_call = True
-                continue
-            if not has_call:
-                raise NoMatch
-            if part:
-                sink.end_section()
-            return
+        yield from read_section(text, sink, self._call, CALL, SECTION_END)
 
     def _call(self, text: TextCursor, sink: GrammarSink) -> Parse[None]:
         attributes = yield from _attributes(text)

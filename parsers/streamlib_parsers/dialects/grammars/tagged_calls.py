@@ -12,7 +12,7 @@ at either end. A call tag directly inside a call makes both of them text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -162,6 +162,39 @@ class TaggedCalls(Struct, frozen=True):
         if not (yield from text.literal(*self.call_ends)):
             raise NoMatch
         sink.end_call()
+
+
+def read_section(
+    text: TextCursor,
+    sink: GrammarSink,
+    read_call: Callable[[TextCursor, GrammarSink], Parse[None]],
+    call: str,
+    end: str,
+) -> Parse[None]:
+    """Calls up to the end of their section, which may be missing; so may its beginning.
+
+    Args:
+        text: the text, behind the opener: the section's or that of a call.
+        sink: what the calls are reported to.
+        read_call: reads a call behind its opener.
+        call: the opener of a call.
+        end: what ends the section.
+    """
+    has_call = text.opener == call
+    if has_call:
+        yield from read_call(text, sink)
+    while True:
+        yield from text.spaces()
+        part = yield from text.literal(call, end)
+        if part == call:
+            yield from read_call(text, sink)
+            has_call = True
+            continue
+        if not has_call:
+            raise NoMatch
+        if part:
+            sink.end_section()
+        return
 
 
 KEY_LETTERS: Final = frozenset(NAME + "-_:.")

@@ -36,13 +36,13 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    check_repeated_calls,
+    check_call_ids,
     names,
     object_of,
-    objects,
     string,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 FIELDS: Final = names(
     """
@@ -99,7 +99,7 @@ def check_messages(request: StrictRequest) -> None:
         raise wrong_type("messages", "an array of objects", messages)
     if not messages:
         raise empty_array("messages")
-    for n, message in enumerate(objects(messages)):
+    for n, message in enumerate(objects_in(messages)):
         path = f"messages[{n}]"
         role = string(message.get("role"))
         known = MESSAGE_FIELDS.get(role)
@@ -128,7 +128,7 @@ def _check_content(message: JsonObject, role: str, path: str) -> None:
         raise wrong_type(f"{path}.content", "one of an array of objects or string", content)
     if not content:
         raise empty_array(f"{path}.content")
-    for m, part in enumerate(objects(content)):
+    for m, part in enumerate(objects_in(content)):
         part_path = f"{path}.content[{m}]"
         supported = PARTS.get(role, ("text",))
         if part.get("type") not in supported:
@@ -148,14 +148,14 @@ def _check_part(part: JsonObject, path: str) -> None:
 
 def check_calls(request: StrictRequest) -> None:
     """Calls have ids, names, and arguments as a text (C2, B1)."""
-    for n, message in enumerate(objects(request.body["messages"])):
+    for n, message in enumerate(objects_in(request.body["messages"])):
         calls = message.get("tool_calls")
         if calls is None:
             continue
         path = f"messages[{n}].tool_calls"
         if calls == []:
             raise empty_array(path)
-        for m, call in enumerate(objects(calls)):
+        for m, call in enumerate(objects_in(calls)):
             further = call_keys(request.model)
             _check_call(call, f"{path}[{m}]", further)
 
@@ -178,14 +178,6 @@ def _check_call(call: JsonObject, path: str, further: frozenset[str]) -> None:
         raise wrong_type(f"{path}.{kind}.{field}", "a string", inner.get(field))
 
 
-def check_call_ids(request: StrictRequest) -> None:
-    """No two calls have the same id (see `check_repeated_calls`)."""
-    call_ids: list[Any] = []
-    for message in objects(request.body["messages"]):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    check_repeated_calls(call_ids)
-
-
 def check_pairing(request: StrictRequest) -> None:
     """Each call has its tool message directly after its own message (C1; genkit-plugins#225).
 
@@ -193,7 +185,7 @@ def check_pairing(request: StrictRequest) -> None:
     """
     waiting: list[Any] = []
     answerable: list[Any] = []
-    for n, message in enumerate([*objects(request.body["messages"]), {"role": "end"}]):
+    for n, message in enumerate([*objects_in(request.body["messages"]), {"role": "end"}]):
         if message["role"] == "tool":
             if message.get("tool_call_id") not in answerable:
                 raise Rejection(
@@ -212,7 +204,7 @@ def check_pairing(request: StrictRequest) -> None:
                 f"response messages: {names}",
                 f"messages.[{n}].role",
             )
-        answerable = [call.get("id") for call in objects(message.get("tool_calls"))]
+        answerable = [call.get("id") for call in objects_in(message.get("tool_calls"))]
         waiting = list(answerable)
 
 
@@ -221,7 +213,7 @@ def check_tools(request: StrictRequest) -> None:
     tools = request.body.get("tools")
     if tools == []:
         raise empty_array("tools")
-    for n, tool in enumerate(objects(tools)):
+    for n, tool in enumerate(objects_in(tools)):
         path = f"tools[{n}]"
         kind = string(tool.get("type"))
         if kind not in ("function", "custom"):

@@ -17,10 +17,10 @@ from streamlib.testing.provider.strict.rules import (
     StrictRequest,
     names,
     object_of,
-    objects,
     string,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 OPENROUTER_FIELDS: Final = names("reasoning models plugins provider session_id top_k usage")
 """Fields of OpenRouter's requests that this library or its users send."""
@@ -55,8 +55,8 @@ def call_keys(model: str) -> frozenset[str]:
 
 def check_reasoning_details(request: StrictRequest) -> None:
     """Signed reasoning is sent back unmodified (C6; anthropics/claude-code#10627)."""
-    for n, message in enumerate(objects(request.body["messages"])):
-        for m, element in enumerate(objects(message.get("reasoning_details"))):
+    for n, message in enumerate(objects_in(request.body["messages"])):
+        for m, element in enumerate(objects_in(message.get("reasoning_details"))):
             signature = element.get("signature")
             if signature is None:
                 continue
@@ -71,13 +71,13 @@ def check_call_signatures(request: StrictRequest) -> None:
     """Gemini 3: the first call of each step of the current turn is signed (C4; langroid#969)."""
     if not signs_calls(request.model):
         return
-    messages = objects(request.body["messages"])
+    messages = objects_in(request.body["messages"])
     start = 0
     for n, message in enumerate(messages):
         if message.get("role") == "user":
             start = n
     for n, message in enumerate(messages):
-        for m, call in enumerate(objects(message.get("tool_calls"))):
+        for m, call in enumerate(objects_in(message.get("tool_calls"))):
             name = string(object_of(call.get("function")).get("name"))
             signature = _signature_of(call)
             is_missing = signature is None and m == 0 and n > start

@@ -7,21 +7,21 @@ reported it.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    check_repeated_calls,
+    check_call_ids,
     missing_key,
     names,
     object_of,
-    objects,
     string,
     unknown_key,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 FIELDS: Final = names(
     """
@@ -67,13 +67,13 @@ def check_fields(request: StrictRequest) -> None:
     unknown = unknown_key(request.body, FIELDS)
     if unknown is not None:
         raise _invalid(f"unknown field: parameter '{unknown}' is not a valid field")
-    if not objects(request.body["messages"]):
+    if not objects_in(request.body["messages"]):
         raise _invalid("messages must not be empty")
 
 
 def check_messages(request: StrictRequest) -> None:
     """Roles are known, and contents fit them (H1, H2, H3; SDK, ``ChatMessageV2``)."""
-    for n, message in enumerate(objects(request.body["messages"])):
+    for n, message in enumerate(objects_in(request.body["messages"])):
         role = string(message.get("role"))
         if role not in MESSAGES:
             raise _invalid(f"messages[{n}]: unknown role '{role}'")
@@ -82,7 +82,7 @@ def check_messages(request: StrictRequest) -> None:
             raise _invalid(f"messages[{n}]: unknown field '{unknown}'")
         if not message.get("content") and not message.get("tool_calls") and role != "tool":
             raise _invalid(f"messages[{n}]: content or tool_calls is required")
-        for content in objects(message.get("content")):
+        for content in objects_in(message.get("content")):
             _check_content(content, role, f"messages[{n}].content")
 
 
@@ -96,18 +96,10 @@ def _check_content(content: JsonObject, role: str, path: str) -> None:
         raise _invalid(f"{path}: image_url.url is required")
 
 
-def check_call_ids(request: StrictRequest) -> None:
-    """No two calls have the same id (see `check_repeated_calls`)."""
-    call_ids: list[Any] = []
-    for message in objects(request.body["messages"]):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    check_repeated_calls(call_ids)
-
-
 def check_pairs(request: StrictRequest) -> None:
     """Every call has one result after it, and every result a call (H4; langchain-oracle#10)."""
     waiting: set[str] = set()
-    for message in objects(request.body["messages"]):
+    for message in objects_in(request.body["messages"]):
         role = message["role"]
         if role == "tool":
             call_id = string(message.get("tool_call_id"))
@@ -117,7 +109,7 @@ def check_pairs(request: StrictRequest) -> None:
             continue
         if waiting:
             break
-        for call in objects(message.get("tool_calls")):
+        for call in objects_in(message.get("tool_calls")):
             waiting.add(string(call.get("id")))
             function = object_of(call.get("function"))
             if not string(function.get("name")) or not isinstance(function.get("arguments"), str):
@@ -134,7 +126,7 @@ def check_pairs(request: StrictRequest) -> None:
 def check_tools(request: StrictRequest) -> None:
     """Tools are functions with parameters, and a tool choice exists (H5; SDK, ``ToolV2``)."""
     body = request.body
-    for n, tool in enumerate(objects(body.get("tools"))):
+    for n, tool in enumerate(objects_in(body.get("tools"))):
         function = object_of(tool.get("function"))
         if tool.get("type") != "function" or not string(function.get("name")):
             raise _invalid(f"tools[{n}]: a function with a name is required")

@@ -8,24 +8,26 @@ reported, if any did (strands, dify, pentagi).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 
-from streamlib.providers.models import CLAUDE, longest_prefix, traits
+from streamlib.providers.models import traits
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
+    check_claude_budget,
     check_repeated_calls,
     first_repeated,
+    is_claude,
     missing_key,
     names,
     object_of,
-    objects,
     string,
     unknown_key,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 BLOCKS: Final = names(
     """
@@ -56,19 +58,6 @@ FORMATS: Final[dict[str, frozenset[str]]] = {
     "document": names("pdf csv doc docx xls xlsx html txt md"),
 }
 CACHE_LIMIT: Final = 4
-FEWEST_TOKENS: Final = 1024
-
-
-def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
-    """Each block of the messages: its path, its turn, and the block."""
-    for n, turn in enumerate(objects(request.body.get("messages"))):
-        for m, block in enumerate(objects(turn.get("content"))):
-            yield f"messages.{n}.content.{m}", turn, block
-
-
-def is_claude(request: StrictRequest) -> bool:
-    """Whether the model's name is one of Claude."""
-    return longest_prefix(request.model, CLAUDE) is not None
 
 
 def extra_fields(request: StrictRequest) -> JsonObject:
@@ -88,7 +77,7 @@ def check_fields(request: StrictRequest) -> None:
     unknown = unknown_key(request.body, FIELDS)
     if unknown is not None:
         raise Rejection(f"#: extraneous key [{unknown}] is not permitted")
-    if not objects(request.body.get("messages")):
+    if not objects_in(request.body.get("messages")):
         raise Rejection("A conversation must have at least one message. Try again.")
 
 
@@ -113,10 +102,10 @@ def check_blocks(request: StrictRequest) -> None:
         if len(block) != 1 or unknown_key(block, BLOCKS) is not None:
             raise Rejection(f"The content block at {path} must have exactly one known member.")
         result = object_of(block.get("toolResult"))
-        for part in objects(result.get("content")):
+        for part in objects_in(result.get("content")):
             if len(part) != 1 or unknown_key(part, RESULT_PARTS) is not None:
                 raise Rejection(f"The tool result at {path} must have known members.")
-    for n, block in enumerate(objects(request.body.get("system"))):
+    for n, block in enumerate(objects_in(request.body.get("system"))):
         if len(block) != 1 or unknown_key(block, ("text", "guardContent", "cachePoint")):
             raise Rejection(f"The content block at system.{n} must have one known member.")
 
@@ -126,12 +115,12 @@ def check_roles(request: StrictRequest) -> None:
 
     Converse joins adjacent turns of one role for some models; other models refuse them.
     """
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     for n, turn in enumerate(turns):
         if turn.get("role") not in ("user", "assistant", "system"):
             constraint = "Member must satisfy enum value set: [user, assistant, system]"
             raise _constraint(turn.get("role"), f"messages.{n + 1}.member.role", constraint)
-        if not objects(turn.get("content")):
+        if not objects_in(turn.get("content")):
             raise Rejection(f"The content field in the Message object at messages.{n} is empty.")
     if turns[0]["role"] == "assistant":
         raise Rejection(
@@ -154,7 +143,7 @@ def check_texts(request: StrictRequest) -> None:
                 f"The text field in the ContentBlock object at {path} is blank. Add text to the "
                 "text field, and try again."
             )
-    for n, block in enumerate(objects(request.body.get("system"))):
+    for n, block in enumerate(objects_in(request.body.get("system"))):
         if "text" in block and not string(block["text"]).strip():
             constraint = "Member must have length greater than or equal to 1"
             raise _constraint("", f"system.{n + 1}.member.text", constraint)
@@ -196,7 +185,7 @@ def check_media(request: StrictRequest) -> None:
                 "hyphens, parentheses, and square brackets. The name can't contain more than one "
                 "consecutive whitespace character."
             )
-        texts = [other for other in objects(turn["content"]) if "text" in other]
+        texts = [other for other in objects_in(turn["content"]) if "text" in other]
         if not texts:
             raise Rejection(f"A text block is required beside the document at {path}.")
     if first_repeated(names) is not None:
@@ -235,10 +224,10 @@ def check_call_ids(request: StrictRequest) -> None:
 
 def check_pairing(request: StrictRequest) -> None:
     """The next user turn begins with one result for each call, and has no others (B6; strands)."""
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     called: list[str] = []
     for n, turn in enumerate([*turns, {"role": "user", "content": []}]):
-        blocks = objects(turn["content"])
+        blocks = objects_in(turn["content"])
         results = [block["toolResult"]["toolUseId"] for block in blocks if _is_result(block)]
         orphans = [call_id for call_id in results if call_id not in called]
         if turn["role"] == "user" and len(results) > len(called):
@@ -293,7 +282,7 @@ def check_tools(request: StrictRequest) -> None:
                     "content blocks."
                 )
         return
-    tools = objects(object_of(config).get("tools"))
+    tools = objects_in(object_of(config).get("tools"))
     names: list[str] = []
     if not tools:
         constraint = "Member must have length greater than or equal to 1"
@@ -336,8 +325,8 @@ def check_cache_points(request: StrictRequest) -> None:
     """There are at most four cache points, none directly after a document or reasoning."""
     # rule B14
     count = 0
-    holders = [*objects(request.body.get("system"))]
-    holders += objects(object_of(request.body.get("toolConfig")).get("tools"))
+    holders = [*objects_in(request.body.get("system"))]
+    holders += objects_in(object_of(request.body.get("toolConfig")).get("tools"))
     for holder in holders:
         count += "cachePoint" in holder
     previous: JsonObject = {}
@@ -372,14 +361,8 @@ def check_budget(request: StrictRequest) -> None:
         return
     if "budget" not in traits(request.model).thinking:
         raise Rejection('"thinking.type.enabled" is not supported for this model.')
-    budget = thinking.get("budget_tokens", 0)
-    if budget < FEWEST_TOKENS:
-        raise Rejection(
-            "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
-        )
     settings = object_of(request.body.get("inferenceConfig"))
-    if budget >= settings.get("maxTokens", budget + 1):
-        raise Rejection("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    check_claude_budget({"budget_tokens": 0, **thinking}, settings.get("maxTokens"))
 
 
 def check_beside_thinking(request: StrictRequest) -> None:
@@ -423,13 +406,13 @@ def check_reasoning(request: StrictRequest) -> None:
 def check_last_turn(request: StrictRequest) -> None:
     """The final turn is an assistant's only if the model accepts that; no turn ends with reasoning
     (A13, A14)."""
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     for n, turn in enumerate(turns):
-        if "reasoningContent" in objects(turn["content"])[-1]:
+        if "reasoningContent" in objects_in(turn["content"])[-1]:
             raise Rejection(
                 f"messages.{n}: The final block in an assistant message cannot be `thinking`."
             )
-    last = objects(turns[-1]["content"])[-1]
+    last = objects_in(turns[-1]["content"])[-1]
     if turns[-1]["role"] != "assistant" or not is_claude(request):
         return
     if not traits(request.model).prefill and "text" in last:

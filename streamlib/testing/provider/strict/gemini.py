@@ -22,12 +22,12 @@ from streamlib.testing.provider.strict.rules import (
     check_repeated_calls,
     names,
     object_of,
-    objects,
     schemas_in,
     string,
     unknown_key,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 FIELDS: Final = names(
     """
@@ -88,12 +88,12 @@ PLACEHOLDERS: Final = (
 
 def turns_of(request: StrictRequest) -> list[JsonObject]:
     """The contents of a request."""
-    return objects(request.body.get("contents"))
+    return objects_in(request.body.get("contents"))
 
 
 def parts_of(turn: JsonObject) -> list[JsonObject]:
     """The parts of a content, with names in camelCase."""
-    return [camel_case(part) for part in objects(turn.get("parts"))]
+    return [camel_case(part) for part in objects_in(turn.get("parts"))]
 
 
 def _unknown(name: str, path: str) -> Rejection:
@@ -345,11 +345,11 @@ def check_tools(request: StrictRequest) -> None:
     body = camel_case(request.body)
     hosted = 0
     declared = 0
-    for n, raw in enumerate(objects(body.get("tools"))):
+    for n, raw in enumerate(objects_in(body.get("tools"))):
         tool = camel_case(raw)
         _check_keys(tool, TOOL_FIELDS, f"tools[{n}]")
         hosted += bool(tool.keys() - {"functionDeclarations"})
-        for m, declaration in enumerate(objects(tool.get("functionDeclarations"))):
+        for m, declaration in enumerate(objects_in(tool.get("functionDeclarations"))):
             declared += 1
             path = f"tools[{n}].function_declarations[{m}]"
             _check_declaration(camel_case(declaration), path)
@@ -397,7 +397,7 @@ def check_tool_config(request: StrictRequest) -> None:
     choice = camel_case(object_of(config.get("functionCallingConfig")))
     if not choice:
         return
-    tools = [camel_case(tool) for tool in objects(body.get("tools"))]
+    tools = [camel_case(tool) for tool in objects_in(body.get("tools"))]
     declared = [tool for tool in tools if tool.get("functionDeclarations")]
     if not declared:
         raise Rejection("Function calling config is set without function_declarations.")

@@ -20,12 +20,12 @@ from streamlib.testing.provider.strict.rules import (
     missing_key,
     names,
     object_of,
-    objects,
     schemas_in,
     string,
     unknown_key,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 from streamlib_parsers.wires.interactions import CALLS, RESULTS
 
 FIELDS: Final = names(
@@ -82,7 +82,7 @@ def steps_of(request: StrictRequest) -> list[JsonObject]:
         value = [{"type": "text", "text": value}]
     if isinstance(value, dict):
         value = [value]
-    steps = objects(value)
+    steps = objects_in(value)
     if steps and all(step.get("type") in CONTENTS for step in steps):
         return [{"type": "user_input", "content": steps}]
     return steps
@@ -128,7 +128,7 @@ def check_steps(request: StrictRequest) -> None:
             raise Rejection(f"input[{n}]: {missing} is required.")
         if kind == "function_call" and not isinstance(step["arguments"], dict):
             raise Rejection(f"input[{n}].arguments: must be an object.")
-        for m, content in enumerate(objects(step.get("content"))):
+        for m, content in enumerate(objects_in(step.get("content"))):
             _check_content(content, f"input[{n}].content[{m}]")
 
 
@@ -222,7 +222,7 @@ def check_settings(request: StrictRequest) -> None:
 def check_tools(request: StrictRequest) -> None:
     """Tools are known, functions have names, and no `required` is empty (I5; pi#2172)."""
     functions: set[str] = set()
-    for n, tool in enumerate(objects(request.body.get("tools"))):
+    for n, tool in enumerate(objects_in(request.body.get("tools"))):
         kind = string(tool.get("type"))
         if kind not in TOOLS:
             raise Rejection(f"tools[{n}]: unknown tool type '{kind}'.")

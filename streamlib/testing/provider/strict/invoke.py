@@ -11,7 +11,6 @@ from typing import Final
 from streamlib.testing.provider.strict.messages import (
     CONTENT_RULES,
     FIELDS,
-    all_blocks,
     check_keys,
     check_required,
 )
@@ -21,10 +20,11 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
     check,
     object_of,
-    objects,
 )
+from streamlib_parsers.json_text import objects_in
 
 BEDROCK_FIELDS: Final = (FIELDS - {"model", "stream"}) | {
     "anthropic_version",
@@ -46,7 +46,7 @@ def check_first_role(request: StrictRequest) -> None:
 
     Anthropic's own API accepts other roles: anthropic-sdk-typescript#622.
     """  # rule A3
-    if objects(request.body["messages"])[0]["role"] == "assistant":
+    if objects_in(request.body["messages"])[0]["role"] == "assistant":
         raise Rejection('messages: first message must use the "user" role')
 
 

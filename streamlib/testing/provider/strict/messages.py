@@ -8,24 +8,25 @@ of errors are those that users reported, if any did (anthropics/claude-code and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
     below,
     first_repeated,
     is_integer,
     missing_key,
     names,
     object_of,
-    objects,
     string,
     unknown_key,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 EXTRA: Final = "Extra inputs are not permitted"
 
@@ -125,14 +126,7 @@ BETA_NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*-\d{4}-\d{2}-\d{2}|[a-z-]+
 
 def blocks_of(turn: JsonObject) -> list[JsonObject]:
     """The blocks of a turn; none if its content is a text."""
-    return objects(turn.get("content"))
-
-
-def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
-    """Each block of the messages: its path, its turn, and the block."""
-    for n, turn in enumerate(objects(request.body.get("messages"))):
-        for m, block in enumerate(blocks_of(turn)):
-            yield f"messages.{n}.content.{m}", turn, block
+    return objects_in(turn.get("content"))
 
 
 def has_beta(request: StrictRequest, beginning: str) -> bool:
@@ -194,7 +188,7 @@ def check_known_fields(request: StrictRequest) -> None:
 
 def check_beta_values(request: StrictRequest) -> None:
     """Values that need a beta have its header: edits, task budgets, bound blocks (SDK)."""
-    edits = objects(object_of(request.body.get("context_management")).get("edits"))
+    edits = objects_in(object_of(request.body.get("context_management")).get("edits"))
     for n, edit in enumerate(edits):
         beta = "context-management"
         if string(edit.get("type")).startswith("compact_"):
@@ -246,7 +240,7 @@ def check_system_places(request: StrictRequest) -> None:
 
     It may also follow a turn that ends in a server tool's result (pydantic-ai#5706, gproxy#209).
     """  # rule A17
-    turns = objects(request.body.get("messages"))
+    turns = objects_in(request.body.get("messages"))
     for n, turn in enumerate(turns):
         if turn["role"] != "system" or not turn.get("content"):
             continue
@@ -269,7 +263,7 @@ def check_system_places(request: StrictRequest) -> None:
 def check_content(request: StrictRequest) -> None:
     """Content is a text or a list of blocks; only a final assistant turn may be empty."""
     # rule A2
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     for n, turn in enumerate(turns):
         content = turn.get("content")
         if not isinstance(content, (str, list)):
@@ -290,7 +284,7 @@ def check_blocks(request: StrictRequest) -> None:
     for path, _, block in all_blocks(request):
         _check_block(request, path, block)
         if block["type"] == "tool_result":
-            for n, inner in enumerate(objects(block.get("content"))):
+            for n, inner in enumerate(objects_in(block.get("content"))):
                 inner_path = f"{path}.tool_result.content.{n}"
                 _check_block(request, inner_path, inner)
 
@@ -317,10 +311,10 @@ def _check_block(request: StrictRequest, path: str, block: JsonObject) -> None:
 def check_texts(request: StrictRequest) -> None:
     """No text is blank, in messages, results or the system prompt (A1; aliasrobotics/cai#182)."""
     texts = [block for _, _, block in all_blocks(request)]
-    texts += objects(request.body.get("system"))
+    texts += objects_in(request.body.get("system"))
     for _, _, block in all_blocks(request):
         if block["type"] == "tool_result":
-            texts += objects(block.get("content"))
+            texts += objects_in(block.get("content"))
     for block in texts:
         if block.get("type") != "text":
             continue
@@ -411,7 +405,7 @@ def check_pairing(request: StrictRequest) -> None:
 def _joined_turns(request: StrictRequest) -> list[tuple[str, list[JsonObject]]]:
     """The turns as the service reads them: adjacent turns of one role are joined."""  # rule A3
     turns: list[tuple[str, list[JsonObject]]] = []
-    for turn in objects(request.body["messages"]):
+    for turn in objects_in(request.body["messages"]):
         if turn["role"] == "system":
             continue
         blocks = blocks_of(turn)

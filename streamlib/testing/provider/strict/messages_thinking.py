@@ -8,30 +8,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.providers.models import CLAUDE, longest_prefix, traits
+from streamlib.providers.models import traits
 from streamlib.testing.provider.strict.ledger import Signed
-from streamlib.testing.provider.strict.messages import NEW_VERSION, all_blocks, blocks_of, has_beta
+from streamlib.testing.provider.strict.messages import NEW_VERSION, blocks_of, has_beta
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
+    check_claude_budget,
+    is_claude,
     is_integer,
     object_of,
-    objects,
     string,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 SAMPLING: Final = ("temperature", "top_p", "top_k")
-FEWEST_TOKENS: Final = 1024
-"""The smallest thinking budget."""
-
 THINKING_BLOCKS: Final = ("thinking", "redacted_thinking")
-
-
-def is_claude(request: StrictRequest) -> bool:
-    """Whether the model's name is one of Claude."""
-    return longest_prefix(request.model, CLAUDE) is not None
 
 
 def thinking_form(request: StrictRequest) -> str:
@@ -74,13 +69,8 @@ def check_budget(request: StrictRequest) -> None:
     budget = thinking.get("budget_tokens")
     if not is_integer(budget):
         raise Rejection("thinking.enabled.budget_tokens: Field required")
-    if budget < FEWEST_TOKENS:
-        raise Rejection(
-            "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
-        )
     is_interleaved = has_beta(request, "interleaved-thinking") and request.body.get("tools")
-    if budget >= request.body["max_tokens"] and not is_interleaved:
-        raise Rejection("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    check_claude_budget(thinking, None if is_interleaved else request.body["max_tokens"])
 
 
 def check_output_limit(request: StrictRequest) -> None:
@@ -158,7 +148,7 @@ def check_prefill(request: StrictRequest) -> None:
 
     A turn that the provider paused may be sent back. Sources: claude-code#52433, vercel/ai#12296.
     """
-    last = objects(request.body["messages"])[-1]
+    last = objects_in(request.body["messages"])[-1]
     if last["role"] != "assistant":
         return
     blocks = blocks_of(last)
@@ -179,7 +169,7 @@ def check_prefill(request: StrictRequest) -> None:
 
 def check_final_thinking(request: StrictRequest) -> None:
     """No assistant turn ends with a thinking block (A14, B6)."""
-    for n, turn in enumerate(objects(request.body["messages"])):
+    for n, turn in enumerate(objects_in(request.body["messages"])):
         blocks = blocks_of(turn)
         if turn["role"] == "assistant" and blocks and blocks[-1]["type"] in THINKING_BLOCKS:
             raise Rejection(
@@ -189,7 +179,7 @@ def check_final_thinking(request: StrictRequest) -> None:
 
 def check_thinking_first(request: StrictRequest) -> None:
     """With a budget, a turn within a loop of calls begins with thinking (T8; opencode#3077)."""
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     if thinking_form(request) != "enabled" or len(turns) < 2:
         return
     n = _last_assistant(turns)
@@ -206,7 +196,7 @@ def check_thinking_first(request: StrictRequest) -> None:
 
 def check_thinking_off(request: StrictRequest) -> None:
     """If thinking is off, a final assistant turn contains none (T8b; forgecode#1853)."""
-    last = objects(request.body["messages"])[-1]
+    last = objects_in(request.body["messages"])[-1]
     is_off = thinking_form(request) == "disabled"
     if not is_off or last["role"] != "assistant":
         return
@@ -233,7 +223,7 @@ def check_latest_blocks(request: StrictRequest) -> None:
 
     Source: anthropics/claude-code#63574.
     """  # rule T9
-    turns = objects(request.body["messages"])
+    turns = objects_in(request.body["messages"])
     n = _last_assistant(turns)
     if n is None:
         return

@@ -11,19 +11,20 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from streamlib.providers.models import traits
-from streamlib.testing.provider.strict.messages import EXTRA, all_blocks, check_keys, has_beta
+from streamlib.testing.provider.strict.messages import EXTRA, check_keys, has_beta
 from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
+    all_blocks,
     first_repeated,
     names,
     object_of,
-    objects,
     schemas_in,
     string,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 COMMON: Final = frozenset(
     {"type", "name", "cache_control", "defer_loading", "allowed_callers", "strict"}
@@ -108,7 +109,7 @@ def check_tools(request: StrictRequest) -> None:
     if tools is not None and not isinstance(tools, list):
         raise Rejection("tools: Input should be a valid list")
     names: list[str] = []
-    for n, tool in enumerate(objects(tools)):
+    for n, tool in enumerate(objects_in(tools)):
         kind = tool.get("type") or "custom"
         if kind == "custom":
             _check_custom(tool, f"tools.{n}.custom")
@@ -193,7 +194,7 @@ def check_tool_choice(request: StrictRequest) -> None:
             f"tool_choice: Input tag '{kind}' found using 'type' does not match any of the "
             "expected tags: 'auto', 'any', 'tool', 'none'"
         )
-    tools = objects(request.body.get("tools"))
+    tools = objects_in(request.body.get("tools"))
     if not tools and kind != "none":
         raise Rejection("tool_choice: tool_choice may only be specified while providing tools.")
     if kind == "none" and "disable_parallel_tool_use" in choice:
@@ -246,20 +247,20 @@ def check_cache_marks(request: StrictRequest) -> None:
 
 def _cacheable(request: StrictRequest) -> Iterator[tuple[str, JsonObject]]:
     """Everything that may have a cache mark, with its path, in the order of the cache."""
-    for n, tool in enumerate(objects(request.body.get("tools"))):
+    for n, tool in enumerate(objects_in(request.body.get("tools"))):
         yield f"tools.{n}", tool
-    for n, block in enumerate(objects(request.body.get("system"))):
+    for n, block in enumerate(objects_in(request.body.get("system"))):
         yield f"system.{n}", block
     for path, _, block in all_blocks(request):
         if block["type"] == "tool_result":
-            for m, inner in enumerate(objects(block.get("content"))):
+            for m, inner in enumerate(objects_in(block.get("content"))):
                 yield f"{path}.tool_result.content.{m}", inner
         yield path, block
 
 
 def check_deferred(request: StrictRequest) -> None:
     """At least one tool is not deferred."""  # rule S7
-    tools: list[Any] = objects(request.body.get("tools"))
+    tools: list[Any] = objects_in(request.body.get("tools"))
     deferred = [tool for tool in tools if tool.get("defer_loading")]
     if tools and len(deferred) == len(tools):
         raise Rejection("tools: at least one tool must have defer_loading=false")

@@ -14,11 +14,11 @@ from streamlib.testing.provider.strict.rules import (
     Rejection,
     Rule,
     StrictRequest,
-    check_repeated_calls,
+    check_call_ids,
     object_of,
-    objects,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 ROLES: Final = ("system", "user", "assistant", "tool")
 LEVELS: Final = ("low", "medium", "high")
@@ -55,7 +55,7 @@ def check_messages(request: StrictRequest) -> None:
     messages = request.body.get("messages")
     if messages is not None and not isinstance(messages, list):
         raise _type_error(messages, "ChatRequest.messages", "[]api.Message")
-    for message in objects(messages):
+    for message in objects_in(messages):
         if message.get("role") not in ROLES:
             raise Rejection(
                 f"invalid role: {message.get('role')}, must be one of [{' '.join(ROLES)}]"
@@ -77,24 +77,16 @@ def _check_images(message: JsonObject) -> None:
 
 
 def _check_calls(message: JsonObject) -> None:
-    for call in objects(message.get("tool_calls")):
+    for call in objects_in(message.get("tool_calls")):
         arguments = object_of(call.get("function")).get("arguments")
         if not isinstance(arguments, dict):
             field = "ChatRequest.messages.tool_calls.function.arguments"
             raise _type_error(arguments, field, "api.ToolCallFunctionArguments")
 
 
-def check_call_ids(request: StrictRequest) -> None:
-    """No two calls have the same id (see `check_repeated_calls`)."""
-    call_ids: list[Any] = []
-    for message in objects(request.body.get("messages")):
-        call_ids += [call.get("id") for call in objects(message.get("tool_calls"))]
-    check_repeated_calls(call_ids)
-
-
 def check_tools(request: StrictRequest) -> None:
     """A tool is a function with a name; hosted tools do not exist (O6, B1)."""
-    for n, tool in enumerate(objects(request.body.get("tools"))):
+    for n, tool in enumerate(objects_in(request.body.get("tools"))):
         function = tool.get("function")
         if tool.get("type") != "function" or not isinstance(function, dict):
             raise Rejection(f"tools[{n}]: only tools of type function are supported")

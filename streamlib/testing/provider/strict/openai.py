@@ -15,12 +15,12 @@ from streamlib.testing.provider.strict.rules import (
     StrictRequest,
     below,
     names,
-    objects,
     schemas_in,
     string,
     unknown_key,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 LONGEST_NAME: Final = 64
@@ -208,7 +208,7 @@ def check_sampling(request: StrictRequest, effort: Any) -> None:
 def tool_names(request: StrictRequest) -> list[str]:
     """The names of all tools, including those inside Chat's ``function`` and ``custom``."""
     names: list[str] = []
-    for tool in objects(request.body.get("tools")):
+    for tool in objects_in(request.body.get("tools")):
         inner: Any = tool.get(string(tool.get("type")))
         if isinstance(inner, dict):
             names.append(string(inner.get("name")))

@@ -33,10 +33,10 @@ from streamlib.testing.provider.strict.rules import (
     first_repeated,
     names,
     object_of,
-    objects,
     string,
 )
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import objects_in
 
 FIELDS: Final = names(
     """
@@ -170,7 +170,7 @@ def input_items(request: StrictRequest) -> list[JsonObject]:
     value = request.body.get("input")
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": value}]
-    return objects(value)
+    return objects_in(value)
 
 
 def kind_of(item: JsonObject) -> str:
@@ -256,7 +256,7 @@ def check_contents(request: StrictRequest) -> None:
             continue
         if not isinstance(content, list):
             raise wrong_type(f"{path}.content", "one of an array of objects or string", content)
-        for m, part in enumerate(objects(content)):
+        for m, part in enumerate(objects_in(content)):
             if part.get("type") not in PARTS[role]:
                 raise wrong_value(f"{path}.content[{m}]", part.get("type"), PARTS[role])
             if part["type"] == "input_image" and isinstance(part.get("image_url"), dict):
@@ -280,7 +280,7 @@ def check_calls(request: StrictRequest) -> None:
             output = item["output"]
             if not isinstance(output, (str, list)):
                 raise wrong_type(f"{path}.output", "one of an array of objects or string", output)
-            for m, part in enumerate(objects(output)):
+            for m, part in enumerate(objects_in(output)):
                 supported = ("input_text", "input_image", "input_file")
                 if part.get("type") not in supported:
                     raise wrong_value(f"{path}.output[{m}]", part.get("type"), supported)
@@ -405,7 +405,7 @@ def check_tools(request: StrictRequest) -> None:
     Without ``strict`` the service makes a schema strict if it can, and refuses none (docs,
     "Function calling").
     """
-    for n, tool in enumerate(objects(request.body.get("tools"))):
+    for n, tool in enumerate(objects_in(request.body.get("tools"))):
         _check_tool(tool, f"tools[{n}]")
 
 
@@ -421,7 +421,7 @@ def _check_tool(tool: JsonObject, path: str) -> None:
         check_name(tool.get("name"), f"{path}.name")
         return
     if kind == "namespace":
-        for m, inner in enumerate(objects(tool.get("tools"))):
+        for m, inner in enumerate(objects_in(tool.get("tools"))):
             _check_tool(inner, f"{path}.tools[{m}]")
 
 

@@ -8,8 +8,10 @@ from typing import Any, Final, TypeAlias, TypeGuard, TypeVar
 import msgspec
 from msgspec import Struct
 
+from streamlib.providers.models import CLAUDE, longest_prefix
 from streamlib.testing.provider.strict.ledger import Ledger
 from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.json_text import objects_in
 
 T = TypeVar("T")
 
@@ -56,8 +58,8 @@ Rule: TypeAlias = Callable[[StrictRequest], None]
 """A rule of a service, which raises the `Rejection` of a request that violates it. Its docstring
 names the rule's number in docs/wires, and its source."""
 
-MISSING: Final = object()
-"""Stands for the value of a key that an object does not have."""
+FEWEST_TOKENS: Final = 1024
+"""The smallest thinking budget of Claude."""
 
 
 def check(rules: Iterable[Rule], request: StrictRequest) -> None:
@@ -80,13 +82,6 @@ def below(path: str, key: str) -> str:
 def names(text: str) -> frozenset[str]:
     """The words of a text, as a set."""
     return frozenset(text.split())
-
-
-def objects(value: Any) -> list[JsonObject]:
-    """The objects in a list; none if the value is not a list."""
-    if not isinstance(value, list):
-        return []
-    return [element for element in value if isinstance(element, dict)]
 
 
 def object_of(value: Any) -> JsonObject:
@@ -143,6 +138,36 @@ def check_repeated_calls(call_ids: Iterable[Any]) -> None:
     repeated = first_repeated([call_id for call_id in map(string, call_ids) if call_id])
     if repeated is not None:
         raise Rejection(f"Duplicate tool call found for call id {repeated}.")
+
+
+def check_call_ids(request: StrictRequest) -> None:
+    """No two calls in the messages have the same id, on wires with ``tool_calls``."""
+    call_ids: list[Any] = []
+    for message in objects_in(request.body.get("messages")):
+        call_ids += [call.get("id") for call in objects_in(message.get("tool_calls"))]
+    check_repeated_calls(call_ids)
+
+
+def is_claude(request: StrictRequest) -> bool:
+    """Whether the model's name is one of Claude."""
+    return longest_prefix(request.model, CLAUDE) is not None
+
+
+def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonObject]]:
+    """Each block of the messages, on wires with blocks: its path, its turn, and the block."""
+    for n, turn in enumerate(objects_in(request.body.get("messages"))):
+        for m, block in enumerate(objects_in(turn.get("content"))):
+            yield f"messages.{n}.content.{m}", turn, block
+
+
+def check_claude_budget(thinking: JsonObject, max_tokens: int | None) -> None:
+    """A thinking budget of Claude is 1024 tokens or more, below the output limit (T1)."""
+    if thinking["budget_tokens"] < FEWEST_TOKENS:
+        raise Rejection(
+            "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+        )
+    if max_tokens is not None and thinking["budget_tokens"] >= max_tokens:
+        raise Rejection("`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
 def canonical(value: Any) -> str:
