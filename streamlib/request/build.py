@@ -460,9 +460,12 @@ def _identity_headers(prompt: Prompt, context: BuildContext) -> dict[str, str]:
 
 def _request(draft: _Draft) -> Request:
     target = draft.target
+    url = target.url
+    if draft.built.query:
+        url = f"{url}?{draft.built.query}"
     return Request(
         method="POST",
-        url=target.url,
+        url=url,
         headers=draft.headers,
         body=_encode(draft.body),
         report=draft.report.changes,
