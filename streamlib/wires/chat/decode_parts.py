@@ -127,7 +127,7 @@ def _image(image: Any, block: JsonObject) -> Image:
         url = image
     else:
         url = image.get("url")
-        if image.get("detail"):
+        if image.get("detail") is not None:
             native["detail"] = image["detail"]
     media_type, data = _data_url(url)
     if data:

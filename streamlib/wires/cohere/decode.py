@@ -132,6 +132,9 @@ class _MessageReader:
         if response.error is not None:
             raise ValueError(response.error.message)
         items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        if not items:
+            # A plan or a list of calls that is empty makes no item: the builder reports the turn.
+            items.append(Message("assistant", origin=ORIGIN))
         rest = rest_of(message, *ASSISTANT_KEYS) or {}
         unplaced = _unplaced_citations(events)
         if unplaced:

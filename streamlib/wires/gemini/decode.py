@@ -53,6 +53,10 @@ from streamlib_parsers.wires.gemini.parts import (
 ORIGIN: Final = Origin("gemini")
 _PATH: Final = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")
 
+EMPTY: Final = Raw(b'""')
+EMPTY_SIGNATURE: Final = "(empty signature)"
+"""Stands for `thoughtSignature` where that is empty: a part with it is an item of its own."""
+
 NESTED_NAMES: Final = (
     "functionCall",
     "functionResponse",
@@ -167,19 +171,24 @@ class _HistoryReader:
         self._generated_ids += 1
         return call_id
 
-    def _model_items(self, parts: list[Object]) -> tuple[ResponseItem, ...]:
+    def _model_items(self, parts: list[Object]) -> list[ResponseItem]:
         # The turn in the shape of a response, so that the parser of responses reads it.
+        for part in parts:
+            if part.get("thoughtSignature") == EMPTY:
+                # The parser takes it for none, since a stream may have it on every part.
+                part[EMPTY_SIGNATURE] = part.pop("thoughtSignature")
         body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}}]})
         response = accumulate(parse_body("gemini", body, origin=ORIGIN, call_id=self._generate_id))
         if response.error is not None:
             raise ValueError(response.error.message)
-        for item in response.items:
+        items = [_with_empty_signature(item) for item in response.items]
+        for item in items:
             if isinstance(item, FunctionCall):
                 call = _PendingCall(item.id, item.name, item.call_id)
                 self._calls[item.call_id] = call
                 self._pending["name", item.name].append(call)
                 self._pending["id", item.id or ""].append(call)
-        return response.items
+        return items
 
     def _user_items(self, parts: list[Object]) -> Iterator[ResponseItem]:
         """Adjacent content parts are one message; each result is an item."""
@@ -276,6 +285,15 @@ def _part(part: Object) -> Object:
         if any("_" in name for name in inner):
             part[key] = Raw(msgspec.json.encode(camel_case(inner)))
     return part
+
+
+def _with_empty_signature(item: ResponseItem) -> ResponseItem:
+    """The item with the empty signature of its part, under the name that it is sent with."""
+    if EMPTY_SIGNATURE not in (item.native or {}):
+        return item
+    native = {**(item.native or {}), "thoughtSignature": ""}
+    del native[EMPTY_SIGNATURE]
+    return msgspec.structs.replace(item, native=native)
 
 
 def _content_part(part: Object) -> ContentPart | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from streamlib.request.context import BuildContext
 from streamlib.request.prompt import CacheOptions, Prompt
-from streamlib.wires.cache_marks import MARK, marked
+from streamlib.wires.cache_marks import MARK, lifetime, marked
 from streamlib.wires.messages.build_content import Block
 from streamlib.wires.messages.build_turns import INSTRUCTIONS, Turn
 from streamlib_parsers.items import JsonObject
@@ -28,9 +28,9 @@ def add_marks(
         body.update(marked({}, options.ttl))
         return
     if options.automatic is not None:
-        body.update(marked({}, options.automatic.ttl or options.ttl))
+        body.update(marked({}, lifetime(options.automatic, options)))
     if options.instructions is not None:
-        _mark_instructions(options.instructions.ttl or options.ttl, system, context)
+        _mark_instructions(lifetime(options.instructions, options), system, context)
     _mark_items(options, system, turns, body, context)
 
 
