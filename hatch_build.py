@@ -89,7 +89,7 @@ COMPILED: Final[dict[str, tuple[str, ...]]] = {
         "stream_text",
         "stream_timing",
     ),
-    "streamlib/pipeline": ("reading",),
+    "streamlib/pipeline": ("reading", "statements"),
     "streamlib/transport": ("deadline_timer",),
 }
 """Folder -> the modules that are compiled: those that run once per event, item or response.

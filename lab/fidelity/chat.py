@@ -176,7 +176,7 @@ ADDED: Final = {
     r"/messages/\d+/content/\d+/file/filename": "WIRE: bytes of a file do not go without a name",
 }
 REPORTED: Final = {
-    "messages": ("/input",),
+    "messages": ("/input", "/tools"),
     "tools": ("/tools/*",),
     "tool_choice": ("/tool_choice",),
     "parallel_tool_calls": ("/parallel_tools",),

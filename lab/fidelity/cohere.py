@@ -199,8 +199,10 @@ def contents_as_lists(body: Body) -> None:
         content: Any = message.get("content")
         if isinstance(content, str) and content:
             message["content"] = [{"type": "text", "text": content}]
-        elif content in ("", []):
-            message.pop("content")
+        elif content in ("", [{"type": "text", "text": ""}]):
+            message["content"] = []
+        if message.get("content") == [] and message["role"] == "assistant":
+            del message["content"]
 
 
 def drop_defaults(body: Body) -> None:
@@ -247,7 +249,7 @@ ADDED: Final[dict[str, str]] = {
     "have it",
 }
 REPORTED: Final = {
-    "messages": ("/input", "/instructions"),
+    "messages": ("/input", "/instructions", "/tools"),
     "tools": ("/tools/*",),
     "strict_tools": ("/tools",),
     "thinking": ("/reasoning", "/extra/thinking"),

@@ -237,10 +237,14 @@ EQUIVALENTS: Final = (
     Equivalent("toolResult.status: success / absent", "API, ToolResultBlock", drop_defaults),
 )
 REPORTED: Final[dict[str, tuple[str, ...]]] = {
-    "messages": ("/input", "/cache/breakpoints"),
+    "messages": ("/input", "/cache/breakpoints", "/tools"),
     "system": ("/instructions", "/input", "/cache/breakpoints", "/cache/instructions"),
-    "inferenceConfig": ("/max_output_tokens", "/temperature", "/top_p", "/stop"),
-    "toolConfig": ("/tools", "/tool_choice", "/parallel_tools"),
+    "inferenceConfig/maxTokens": ("/max_output_tokens",),
+    "inferenceConfig/temperature": ("/temperature",),
+    "inferenceConfig/topP": ("/top_p",),
+    "inferenceConfig/stopSequences": ("/stop",),
+    "toolConfig/tools": ("/tools",),
+    "toolConfig/toolChoice": ("/tool_choice",),
     "outputConfig": ("/output_schema", "/extra/outputConfig"),
     "additionalModelRequestFields": (
         "/reasoning",

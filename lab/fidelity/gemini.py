@@ -292,25 +292,29 @@ ADDED: Final = {
     "/generationConfig/responseMimeType": "SDK, response_schema: needs application/json",
 }
 REPORTED: Final = {
-    "contents": ("/input",),
+    "contents": ("/input", "/tools"),
     "systemInstruction": ("/instructions", "/input"),
     "tools": ("/tools",),
     "toolConfig": ("/tool_choice", "/extra/toolConfig"),
-    "generationConfig": (
-        "/reasoning",
-        "/output_schema",
-        "/temperature",
-        "/top_p",
-        "/top_k",
-        "/presence_penalty",
-        "/frequency_penalty",
-        "/stop",
-        "/n",
-        "/seed",
-        "/logprobs",
-        "/max_output_tokens",
-        "/extra/generationConfig",
-    ),
+    "generationConfig/thinkingConfig": ("/reasoning",),
+    **{
+        f"generationConfig/{name}": ("/output_schema",)
+        for name in ("responseMimeType", "responseSchema", "responseJsonSchema")
+    },
+    **{
+        f"generationConfig/{key}": (path,)
+        for key, path in (
+            ("temperature", "/temperature"),
+            ("topP", "/top_p"),
+            ("topK", "/top_k"),
+            ("presencePenalty", "/presence_penalty"),
+            ("frequencyPenalty", "/frequency_penalty"),
+            ("seed", "/seed"),
+        )
+    },
+    "generationConfig/stopSequences": ("/stop",),
+    "generationConfig/candidateCount": ("/n",),
+    "generationConfig/maxOutputTokens": ("/max_output_tokens",),
     "labels": ("/metadata",),
     "serviceTier": ("/service_tier",),
 }

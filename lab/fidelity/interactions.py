@@ -199,19 +199,16 @@ ADDED: Final = {
     r"/input/\d+/id": "WIRE: every call has an id, by which its result names it",
 }
 REPORTED: Final = {
-    "input": ("/input",),
+    "input": ("/input", "/tools"),
     "system_instruction": ("/instructions",),
     "tools": ("/tools",),
-    "generation_config": (
-        "/reasoning",
-        "/temperature",
-        "/top_p",
-        "/stop",
-        "/seed",
-        "/max_output_tokens",
-        "/tool_choice",
-        "/extra/generation_config",
-    ),
+    **{
+        f"generation_config/{name}": (f"/{name}",)
+        for name in ("temperature", "top_p", "seed", "max_output_tokens", "tool_choice")
+    },
+    "generation_config/stop_sequences": ("/stop",),
+    "generation_config/thinking_level": ("/reasoning",),
+    "generation_config/thinking_summaries": ("/reasoning/summary", "/reasoning/display"),
     "response_format": ("/output_schema", "/extra/response_format"),
     "labels": ("/metadata",),
     "service_tier": ("/service_tier",),

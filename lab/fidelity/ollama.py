@@ -122,8 +122,9 @@ def drop_defaults(body: Body) -> None:
         if key in body and body[key] == default:
             del body[key]
     for message in body["messages"]:
-        if message.get("images") == []:
-            del message["images"]
+        for key, empty in (("images", []), ("tool_calls", []), ("thinking", "")):
+            if message.get(key) == empty:
+                del message[key]
     options = body.get("options", {})
     if not options:
         body.pop("options", None)
@@ -141,8 +142,8 @@ def drop_positions(body: Body) -> None:
 EQUIVALENTS: Final = (
     Equivalent("null / absent", "GO: omitempty of every such field", drop_nulls),
     Equivalent(
-        "stream: true, logprobs: false, no format, tools, images, options / absent; one stop "
-        "sequence / list",
+        "stream: true, logprobs: false, no format, tools, options, images, calls, thinking / "
+        "absent; one stop sequence / list",
         "API: the defaults; GO, omitempty; Options.FromMap reads a list",
         drop_defaults,
     ),
@@ -154,7 +155,7 @@ ADDED: Final = {
     r"/tools/\d+/function/parameters/(type|properties)": "API: parameters are an object",
 }
 REPORTED: Final = {
-    "messages": ("/input", "/instructions"),
+    "messages": ("/input", "/instructions", "/tools"),
     "tools": ("/tools/*",),
     "think": ("/reasoning",),
 }

@@ -274,14 +274,15 @@ ADDED: Final = {
     r"/input/\d+/(content|output)/\d+/filename": "WIRE: bytes of a file do not go without a name",
 }
 REPORTED: Final = {
-    "input": ("/input", "/cache/breakpoints"),
+    "input": ("/input", "/cache/breakpoints", "/tools"),
     "max_output_tokens": ("/max_output_tokens",),
     "instructions": ("/instructions",),
     "tools": ("/tools/*",),
     "tool_choice": ("/tool_choice",),
     "parallel_tool_calls": ("/parallel_tools",),
     "reasoning": ("/reasoning",),
-    "text": ("/output_schema", "/verbosity"),
+    "text/format": ("/output_schema",),
+    "text/verbosity": ("/verbosity",),
     "temperature": ("/temperature",),
     "top_p": ("/top_p",),
     "top_logprobs": ("/logprobs",),

@@ -132,6 +132,9 @@ UNKNOWN: Final = {"xUnknown": {"deep": 7}}
 KINDS: Final = ("type", "role")
 """Fields that say what an object is: none of them may be empty."""
 
+NAMES: Final = ("name", "id", "tool_name", "call_id", "tool_call_id", "tool_use_id", "toolUseId")
+"""Fields that say which object is meant: an empty one takes others along, and is drawn alone."""
+
 Draw: TypeAlias = Literal["each", "zeros", "unknown"]
 """What is drawn: each value once; zero and empty values; an unknown key in each object."""
 DRAWS: Final[tuple[Draw, ...]] = get_args(Draw)
@@ -221,17 +224,26 @@ def _zeros(shape: Shape) -> Iterator[Any]:
 # --- random values ---
 
 
-def values_of(shape: Shape, depth: int = 0) -> st.SearchStrategy[Any]:
-    """The strategy of a shape."""
+def values_of(shape: Shape, depth: int = 0, name: str = "") -> st.SearchStrategy[Any]:
+    """The strategy of a shape: values of its type, now and then its zero, unknown keys in objects.
+
+    Args:
+        name: the field that the value is for.
+    """
+    zeros: list[Any] = []
+    if name not in (*KINDS, *NAMES) and not isinstance(shape, Struct):
+        zeros += _zeros(shape)
     match shape:
         case Scalar(values):
-            return st.sampled_from(values)
+            # half of all texts would be empty otherwise
+            return st.sampled_from((*values, *values, *values, *zeros))
         case Array(item):
             if depth > MAX_DEPTH:
                 return st.just([])
-            return st.lists(values_of(item, depth + 1), min_size=1, max_size=2)
+            return st.lists(values_of(item, depth + 1), max_size=2)
         case Map(value):
-            return values_of(value, depth + 1).map(lambda drawn: {"key": drawn})
+            drawn = values_of(value, depth + 1).map(lambda drawn: {"key": drawn})
+            return st.one_of(drawn, drawn, st.just({}))
         case Choice(options):
             return st.sampled_from(options).flatmap(lambda option: values_of(option, depth))
         case Struct():
@@ -242,7 +254,7 @@ def values_of(shape: Shape, depth: int = 0) -> st.SearchStrategy[Any]:
 def _structs(draw: st.DrawFn, struct: Struct, depth: int) -> dict[str, Any]:
     if struct.is_union:
         name = draw(st.sampled_from(sorted(struct.fields)))
-        return {name: draw(values_of(struct.fields[name].shape, depth + 1))}
+        return {name: draw(values_of(struct.fields[name].shape, depth + 1, name))}
     chosen = {name for name, entry in struct.fields.items() if entry.is_required}
     optional = sorted(struct.fields.keys() - chosen)
     if optional and depth <= MAX_DEPTH:
@@ -250,5 +262,7 @@ def _structs(draw: st.DrawFn, struct: Struct, depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for name, entry in struct.fields.items():
         if name in chosen:
-            value[name] = draw(values_of(entry.shape, depth + 1))
+            value[name] = draw(values_of(entry.shape, depth + 1, name))
+    if draw(st.integers(0, 9)) == 0:
+        value |= UNKNOWN
     return value

@@ -9,6 +9,7 @@ import re
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Struct, StructMeta
@@ -254,6 +255,10 @@ class Media(Part, frozen=True, metaclass=CheckedMeta):
             ValueError: The message says what was probably meant.
         """
         kind = type(self).__name__
+        for name in ("url", "file_id", "media_type", "name"):
+            value: Any = getattr(self, name)
+            if not isinstance(value, (str, NoneType)):
+                raise TypeError(f"{kind}: {name} is a text, not {value!r:.100}")
         present = [name for name in ("data", "url", "file_id") if getattr(self, name)]
         if len(present) > 1:
             names = " and ".join(present)

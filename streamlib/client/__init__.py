@@ -27,10 +27,11 @@ from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_of
 from streamlib.client.token_endpoint import counted_tokens
+from streamlib.pipeline.statements import AsyncOnly
 from streamlib.providers import Provider
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.build import Request, build_for
-from streamlib.request.mistakes import refuse_unknown
+from streamlib.request.mistakes import check_switches, refuse_unknown
 from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens, count_locally, count_request
 from streamlib.transport.deadline_timer import DeadlineTimer
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 
-class Client(ClientSetup):
+class Client(AsyncOnly, ClientSetup):
     """Sends prompts to any provider, on asyncio and on trio.
 
     One client serves any number of concurrent streams, all on the event loop of the first one.
@@ -234,6 +235,7 @@ class Client(ClientSetup):
         retry: RetryPolicy | None = None,
         deadlines: Deadlines | None = None,
     ) -> ResponseStream:
+        check_switches(strict=strict, strict_origin=strict_origin, resume=resume)
         tools: Sequence[ToolSpec] = ()
         wanted: Prompt | None = None
         if isinstance(prompt, Request):

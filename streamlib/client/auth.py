@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
@@ -27,7 +27,7 @@ from streamlib.client.credentials import (
 )
 from streamlib.client.origins import LOOPBACK, is_own_origin, origin_of, own_origins
 from streamlib.client.sigv4 import sign
-from streamlib.providers import Provider
+from streamlib.providers import Provider, misspelt
 from streamlib.request.build import Request
 from streamlib.request.endpoints import check_base_url
 from streamlib_parsers.errors import ErrorInfo
@@ -122,14 +122,21 @@ class KeyStore:
         self._single = self._by_provider.pop("", None)
         return problem
 
-    def check(self) -> None:
-        """Raises if a configured key is invalid.
+    def check(self, providers: Iterable[Provider] = ()) -> None:
+        """Raises if a configured key is invalid, or that of a provider whose name is misspelt.
 
         `__init__` does not: the frame of its caller still holds the key, and a traceback would
         show it.
+
+        Args:
+            providers: further ones; a stream may have one of its own, with any name.
         """
         if self._problem is not None:
             raise StreamError(self._problem)
+        for name in self._by_provider:
+            near = misspelt(name, providers)
+            if near is not None:
+                raise ValueError(f"api_key has a key for {name!r}, no provider: write {near!r}")
 
     async def stamp(
         self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None

@@ -38,7 +38,13 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
-from streamlib.request.mistakes import check_callable, check_kind, check_word, refuse_unknown
+from streamlib.request.mistakes import (
+    check_callable,
+    check_kind,
+    check_switches,
+    check_word,
+    refuse_unknown,
+)
 from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.target import Target
 from streamlib.transport import Transport, check_library, transport_for
@@ -75,7 +81,7 @@ class ClientSetup:
 
     def __init__(
         self,
-        *,
+        *values: Never,
         http: Any = None,
         api_key: ApiKey | Mapping[str, ApiKey] | None = None,
         base_url: str | None = None,
@@ -106,12 +112,13 @@ class ClientSetup:
         """Set by `aclose`."""
         self._loop_guard = LoopGuard()
         self._keys = KeyStore(api_key, base_url)
-        del api_key  # a traceback shows the locals of this frame
-        refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__)
-        self._keys.check()
-        _check_settings(deadlines, limits, connections, retry)
+        unnamed = len(values)
+        del api_key, values  # a traceback shows the locals of this frame
+        refuse_unknown("Client", unknown, CLIENT_NAMES, Prompt.__struct_fields__, unnamed)
+        _check_settings(deadlines, limits, connections, retry, resume)
         _check_choices(wire_api, errors, http, [on_request, on_response, on_event])
         _check_lists(providers, models, dialects)
+        self._keys.check(providers)
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api
@@ -417,6 +424,7 @@ def _check_settings(
     limits: Limits,
     connections: int | None,
     retry: RetryPolicy | None,
+    resume: Any,
 ) -> None:
     """Refuses a number where a class with names says what it is."""
     check_deadlines(deadlines)
@@ -425,6 +433,7 @@ def _check_settings(
     if connections is not None and connections < 1:
         raise ValueError(f"connections is a whole number from 1, not {connections}")
     check_retry(retry)
+    check_switches(resume=resume)
 
 
 def _check_lists(providers: Any, models: Any, dialects: Any) -> None:

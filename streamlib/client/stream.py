@@ -38,6 +38,7 @@ from streamlib.client.watch import NOBODY
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, Loops, OutputText, TextDeltas
+from streamlib.pipeline.statements import AsyncOnly
 from streamlib.request.build import Request
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib.transport.deadlines import NO_DEADLINES, Deadlines
@@ -77,7 +78,7 @@ _RESUME: Final = StreamAction.RESUME
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class ResponseStream:
+class ResponseStream(AsyncOnly):
     """One response as an async iterator of events. Used with `async with`.
 
     Created by `Client.stream`, or by `ResponseStream.from_chunks` over bytes of any origin. It has
@@ -238,8 +239,7 @@ class ResponseStream:
             LookupError: the item has neither arguments nor text.
             TypeError: the class's library cannot read the class.
         """
-        # Imported here because few streams need it.
-        from streamlib.structured.item_views import ItemViews
+        from streamlib.structured.item_views import ItemViews  # few streams need it
 
         views = self._views.get(index)
         if views is None:

@@ -17,6 +17,7 @@ from streamlib.pipeline.machine import (
     check_event,
     refuse_coroutine,
 )
+from streamlib.pipeline.numbers import check_count, check_seconds
 from streamlib.pipeline.stages import Keep, Narrow
 from streamlib_parsers.events import (
     DELTA_KEYS,
@@ -99,10 +100,10 @@ def window(events: int | None = None, seconds: float | None = None) -> Narrow[li
     """
     if events is None and seconds is None:
         raise ValueError("window needs a number of events, of seconds, or both")
-    if events is not None and events < 1:
-        raise ValueError(f"a window has at least 1 event, not {events}")
-    if seconds is not None and not seconds > 0:  # nor NaN
-        raise ValueError(f"a window lasts more than 0 seconds, not {seconds}")
+    if events is not None:
+        check_count("events", events)
+    if seconds is not None:
+        check_seconds("seconds", seconds)
 
     def make(clock: Clock) -> PlainMachine:
         return _Window(events, seconds, clock)
@@ -203,8 +204,7 @@ def map_async(
     """
     if not callable(function):
         raise TypeError("map_async takes an async function")
-    if concurrency < 1:
-        raise ValueError(f"concurrency is at least 1, not {concurrency}")
+    check_count("concurrency", concurrency)
     return Keep(lambda _: _MapAsync(function, concurrency), "map_async()", is_async=True)
 
 

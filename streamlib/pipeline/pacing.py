@@ -10,6 +10,7 @@ import msgspec
 
 from streamlib.pipeline.endings import STOPPED, OpenItems
 from streamlib.pipeline.machine import Clock, PlainMachine
+from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.stages import Keep
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import (
@@ -126,7 +127,7 @@ def coalesce(interval: float = 1 / 60) -> Keep:
     Raises:
         ValueError: the interval is negative.
     """
-    check_seconds("interval", interval)
+    check_seconds("interval", interval, may_be_zero=True)
     return Keep(lambda clock: _Coalesce(interval, clock), f"coalesce({interval:g})")
 
 
@@ -326,7 +327,7 @@ def smooth(by: Unit = "word", lag: float = 0.5) -> Keep:
     Raises:
         ValueError: the lag is negative, or `by` is something else.
     """
-    check_seconds("lag", lag)
+    check_seconds("lag", lag, may_be_zero=True)
     if by not in _UNITS:
         raise ValueError(f"smooth works by {' or '.join(_UNITS)}, not by {by!r}")
     return Keep(lambda clock: _Smooth(by, lag, clock), f"smooth({by!r}, {lag:g})")
@@ -401,12 +402,6 @@ def timeout(gap: float | None = None, total: float | None = None) -> Keep:
     if gap is None and total is None:
         raise ValueError("timeout needs a gap, a total, or both")
     for name, seconds in (("gap", gap), ("total", total)):
-        if seconds is not None and not seconds > 0:  # nor NaN
-            raise ValueError(f"the {name} of a timeout is more than 0 seconds, not {seconds}")
+        if seconds is not None:
+            check_seconds(name, seconds)
     return Keep(lambda clock: _Timeout(gap, total, clock), "timeout()")
-
-
-def check_seconds(name: str, seconds: float) -> None:
-    """Raises ValueError for a time that is negative or no number."""
-    if not seconds >= 0:
-        raise ValueError(f"the {name} is 0 or more seconds, not {seconds}")

@@ -28,6 +28,7 @@ from streamlib.pipeline.branches import (
 )
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.machine import PipeOptions, Stage
+from streamlib.pipeline.numbers import check_count
 from streamlib.pipeline.reading import BatchSource
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
@@ -96,8 +97,8 @@ def tee(
     Raises:
         ValueError: `count` or `ahead` is less than 1, or `slow` is none of the three.
     """
-    if count < 1 or ahead < 1:
-        raise ValueError("a tee has at least one branch, and room for at least one event")
+    check_count("count", count)
+    check_count("ahead", ahead)
     if slow not in get_args(Slow):
         raise ValueError(f"slow is one of {', '.join(get_args(Slow))}, not {slow!r}")
     return Tee(TeeReader(source, count, ahead, slow, read=read_owned))
@@ -208,8 +209,7 @@ class Merge(TaskBlock, Generic[Name]):
     """
 
     def __init__(self, streams: Mapping[Name, AsyncIterable[RunEvent]], ahead: int) -> None:
-        if ahead < 1:
-            raise ValueError(f"ahead is a number of events from 1 on, not {ahead!r}")
+        check_count("ahead", ahead)
         self._inputs = [_Input(name, stream) for name, stream in streams.items()]
         self._ahead = ahead
         self._ready: deque[_Input[Name]] = deque()

@@ -24,6 +24,7 @@ from streamlib.pipeline.attempts import Attempts, StartFailure, is_output, read_
 from streamlib.pipeline.branches import READ_AHEAD, Signal, TaskBlock, owned
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.machine import PipeOptions, Stage
+from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.reading import Batches, BatchSource, EventLists
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
@@ -91,8 +92,7 @@ def race(starts: Sequence[Start], *, after: float = 0.8) -> StartedStream:
     Raises:
         ValueError: there is no start, or `after` is negative.
     """
-    if not after >= 0:
-        raise ValueError(f"after is a number of seconds from 0 on, not {after!r}")
+    check_seconds("after", after, may_be_zero=True)
     choice = _Choice(starts, lambda error: True, after, None)
     return StartedStream(choice, map_events(choice.with_notices))
 
@@ -113,8 +113,8 @@ class _Choice(TaskBlock, BatchSource):
         self._starts = tuple(starts)
         if not self._starts:
             raise ValueError("a stream needs at least one start")
-        if deadline is not None and not deadline > 0:
-            raise ValueError(f"deadline is a positive number of seconds, not {deadline!r}")
+        if deadline is not None:
+            check_seconds("deadline", deadline)
         self.failures: list[StartFailure] = []
         self.is_new = True
         """Whether it was not entered yet."""
@@ -313,7 +313,7 @@ class _Runner:
 
     async def _open_and_read(self) -> None:
         stream: Any = self._start()
-        if inspect.isawaitable(stream):
+        if inspect.isawaitable(stream) and not hasattr(stream, "__aiter__"):
             stream = await stream
         if getattr(stream, "is_run", False):
             raise TypeError("a run has several responses: a start returns the stream of one")

@@ -19,6 +19,7 @@ from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
 from streamlib.pipeline.reading import Batches, BatchSource, OutputText, TextDeltas
 from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
+from streamlib.pipeline.statements import AsyncOnly
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import ResponseEvent, RunEvent
 from streamlib_parsers.items import CallOutput, ResponseItem
@@ -30,7 +31,7 @@ E = TypeVar("E")
 Event_co = TypeVar("Event_co", covariant=True)
 
 
-class Pipeline(Delivery, Generic[Event_co]):
+class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
     """A stream through stages: ``async with pipe(…) as events: async for event in events``.
 
     It owns its source from its entry: a source that was not entered is entered, and the source is

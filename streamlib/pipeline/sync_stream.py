@@ -14,6 +14,7 @@ from streamlib.pipeline.machine import PipeOptions, Stage, without_loop
 from streamlib.pipeline.measure import Measure, MeasuredUse
 from streamlib.pipeline.reading import OutputText
 from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
+from streamlib.pipeline.statements import SyncOnly
 from streamlib_parsers.accumulate import Response
 
 E = TypeVar("E")
@@ -48,7 +49,7 @@ class Driver(Protocol):
         ...
 
 
-class SyncPipeline(Generic[Event_co]):
+class SyncPipeline(SyncOnly, Generic[Event_co]):
     """A stream through stages, as `Pipeline`, with `with` and `for`."""
 
     def __init__(self, driver: Driver) -> None:

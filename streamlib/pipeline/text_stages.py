@@ -20,6 +20,7 @@ from typing import Any
 
 from streamlib.pipeline.json_strings import JsonStrings
 from streamlib.pipeline.machine import Clock
+from streamlib.pipeline.numbers import check_count, check_seconds
 from streamlib.pipeline.patterns import (
     LONGEST,
     Replacer,
@@ -73,7 +74,7 @@ def replace(
         ImportError: a pattern needs the `regex` package, and it is not installed.
     """
     searches = _searches(pattern)
-    _check_positive("longest", longest)
+    check_count("longest", longest)
     kinds = _kinds(of)
     if isinstance(with_, str):
         for search in searches:
@@ -122,17 +123,12 @@ def _kinds(of: Sequence[str]) -> frozenset[type]:
     return frozenset(kinds)
 
 
-def _check_positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{name} is positive, not {value}")
-
-
 # --- units ---
 
 
 def _units(by: UnitName, longest: int) -> Callable[[], TextMachine]:
     """What makes the machines that cut texts into units."""
-    _check_positive("longest", longest)
+    check_count("longest", longest)
     unit_machine(by, longest)  # raises for an unknown name, or a package that is missing
     return lambda: unit_machine(by, longest)
 
@@ -267,7 +263,7 @@ def stop_at(text: str | re.Pattern[str], *, longest: int = LONGEST) -> Keep:
         ValueError: it is empty, or a pattern that `replace` would refuse.
         ImportError: the pattern needs the `regex` package, and it is not installed.
     """
-    _check_positive("longest", longest)
+    check_count("longest", longest)
     if isinstance(text, str):
         search = fixed_text(text)
         longest = max(longest, len(text))
@@ -297,9 +293,9 @@ def limit(*, characters: int | None = None, seconds: float | None = None) -> Kee
     if characters is None and seconds is None:
         raise ValueError("limit takes characters=, seconds= or both")
     if characters is not None:
-        _check_positive("characters", characters)
+        check_count("characters", characters)
     if seconds is not None:
-        _check_positive("seconds", seconds)
+        check_seconds("seconds", seconds)
 
     def make(clock: Clock) -> EndingText:
         rule = LimitRule(characters)
@@ -345,7 +341,6 @@ def guard(
         raise TypeError("guard takes a function of a text")
     if mode not in ("hold", "watch"):
         raise ValueError(f'mode is "hold" or "watch", not {mode!r}')
-    if ahead < 1:
-        raise ValueError(f"ahead is at least 1, not {ahead}")
+    check_count("ahead", ahead)
     units = _units(by, longest)
     return Keep(lambda _: Guard(units, check, mode, ahead), "guard()", is_async=True)

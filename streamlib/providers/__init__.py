@@ -178,6 +178,20 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     raise invalid_request(f"unknown provider {name!r}{hint}", "unknown_provider")
 
 
+def misspelt(name: Any, more: Iterable[Provider] = ()) -> str | None:
+    """The provider that a name is for which is none; None: it may be a name of the user's own.
+
+    Those have often a number or a dash: `openai2`, `openai-eu`.
+    """
+    import difflib  # for misspelt names alone
+
+    names = known(more)
+    if name in names or not isinstance(name, str) or not name.isalpha():
+        return None
+    near = difflib.get_close_matches(name.lower(), names, 1, 0.8)
+    return near[0] if near else None
+
+
 def for_model(provider: Provider, model: str) -> Provider:
     """The provider as it is for one model, by `model_overrides`.
 

@@ -29,7 +29,7 @@ from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged, without
 from streamlib.request.known_turns import KNOWN_TURNS
 from streamlib.request.media import report_corrected_types
-from streamlib.request.mistakes import check_tool_choice, refuse_unknown
+from streamlib.request.mistakes import check_switches, check_tool_choice, refuse_unknown
 from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
@@ -134,6 +134,7 @@ def build(
             `invalid_history` or `invalid_request` for the first change of the report.
     """
     refuse_unknown("build", unknown, BUILD_NAMES, Prompt.__struct_fields__)
+    check_switches(strict=strict, strict_origin=strict_origin)
     name: str | None
     if isinstance(provider, Provider):
         providers = (*providers, provider)
@@ -459,9 +460,12 @@ def _identity_headers(prompt: Prompt, context: BuildContext) -> dict[str, str]:
 
 def _request(draft: _Draft) -> Request:
     target = draft.target
+    url = target.url
+    if draft.built.query:
+        url = f"{url}?{draft.built.query}"
     return Request(
         method="POST",
-        url=target.url,
+        url=url,
         headers=draft.headers,
         body=_encode(draft.body),
         report=draft.report.changes,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex, get_args
 
 import msgspec
 
 from streamlib.request.anchors import Anchor
+from streamlib.request.mistakes import item_meant
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import (
     ContentPart,
+    Item,
     Opaque,
     ResponseItem,
     tag,
@@ -37,6 +40,28 @@ class History(list[ResponseItem]):
     """
 
     anchor: Anchor | None = None
+
+    def __init__(self, items: Iterable[ResponseItem] = ()) -> None:
+        super().__init__(_checked(items))
+
+    def append(self, item: ResponseItem, /) -> None:
+        """Appends an item."""
+        super().extend(_checked((item,)))
+
+    def extend(self, items: Iterable[ResponseItem], /) -> None:
+        """Appends items: ``history.extend(response.items)``."""
+        super().extend(_checked(items))
+
+    def insert(self, index: SupportsIndex, item: ResponseItem, /) -> None:
+        """Inserts an item before an index."""
+        _checked((item,))
+        super().insert(index, item)
+
+    if not TYPE_CHECKING:  # whose types are those of a list
+
+        def __iadd__(self, items: Iterable[ResponseItem]) -> Self:
+            self.extend(items)
+            return self
 
     def _repr_html_(self) -> str:
         shown: str = upward("display.notebook_items", "items_html")(self)
@@ -143,6 +168,18 @@ class History(list[ResponseItem]):
             ValueError: the file is not a saved history.
         """
         return cls.loads(Path(path).read_bytes())
+
+
+def _checked(items: Any) -> list[ResponseItem]:
+    """The items; what is none is refused where it is written, not when the history is sent."""
+    if isinstance(items, (str, Mapping, msgspec.Struct)):
+        # One thing without a list: a text is also one of its letters, a dict of its keys.
+        items = (items,)
+    checked: list[Any] = list(items)
+    for item in checked:
+        if not isinstance(item, Item):
+            raise TypeError(f"a history holds items, not {item!r:.100}: {item_meant(item)}")
+    return checked
 
 
 # --- loading ---

@@ -22,6 +22,7 @@ from streamlib_parsers.items import (
     Item,
     Message,
     Part,
+    Reasoning,
     Role,
     Text,
     ToolSpec,
@@ -79,19 +80,26 @@ The options of a prompt are not listed: those are found by their own names."""
 
 
 def refuse_unknown(
-    callee: str, names: Iterable[str], known: Collection[str], fields: Collection[str] = ()
+    callee: str,
+    names: Iterable[str],
+    known: Collection[str],
+    fields: Collection[str] = (),
+    unnamed: int = 0,
 ) -> None:
-    """Refuses names that are no options.
+    """Refuses names that are no options, and values without a name.
 
     Args:
         callee: whose options they should be.
         names: what was written.
         known: its options.
         fields: the options of a prompt, where `callee` has others.
+        unnamed: how many values have no name. The first one is often a key: none is repeated.
 
     Raises:
         TypeError: it says where the option is, or the nearest one.
     """
+    if unnamed:
+        raise TypeError(f"{callee} takes its options by name: write {callee}(api_key=…)")
     for name in names:
         if name in known:
             continue
@@ -149,6 +157,16 @@ def check_kind(
         raise TypeError(f"{name} is {description}, not {value!r:.100}")
 
 
+def check_switches(**values: bool | None) -> None:
+    """Refuses what is neither True nor False: any text, also "no", would count as True.
+
+    Raises:
+        TypeError: it has the name, and what to write.
+    """
+    for name, value in values.items():
+        check_kind(name, value, bool, "True or False")
+
+
 FIELDS: Final[dict[str, tuple[type[Any] | tuple[type[Any], ...], str]]] = {
     "instructions": (str, "a text"),
     "tool_choice": (str, 'a text: "auto", "required", "none", or the name of a tool'),
@@ -185,8 +203,9 @@ LEAST: Final = {
 """Field of a prompt -> the least number that any provider takes. Below zero: Ollama's words for no
 limit (-1) and a full context (-2), vLLM's for all tokens."""
 
-MOST: Final = {"top_p": 1}
-"""Field of a prompt -> the greatest number that means something: a share."""
+MOST: Final = {"top_p": 1, "temperature": 10}
+"""Field of a prompt -> the greatest number that means something: a share; ten times what services
+take at most is a percentage, and 5 the most that people give local models."""
 
 FLOATS: Final = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 
@@ -340,7 +359,7 @@ def check_items(items: Iterable[Any]) -> None:
     """
     for index, item in enumerate(items):
         if not isinstance(item, Item):
-            raise TypeError(f"input[{index}] is a {type(item).__name__}; {_item_meant(item)}")
+            raise TypeError(f"input[{index}] is a {type(item).__name__}; {item_meant(item)}")
         # An item that was received may hold what this version does not know.
         if item.origin is not None or item.response_id is not None:
             continue
@@ -350,6 +369,8 @@ def check_items(items: Iterable[Any]) -> None:
             _check_call(item, index)
         elif type(item) in (FunctionCallOutput, CustomToolCallOutput):
             _check_output(item, index)
+        elif type(item) is Reasoning:
+            _check_reasoning(item, index)
 
 
 def _check_message(message: Message, index: int) -> None:
@@ -383,6 +404,13 @@ def _check_call(call: Any, index: int) -> None:
         raise TypeError(f"input[{index}].{name} is a text, not {value!r:.100}{hint}")
 
 
+def _check_reasoning(reasoning: Reasoning, index: int) -> None:
+    check_kind(f"input[{index}].content", reasoning.content, str, "a text")
+    summary: Any = reasoning.summary
+    if isinstance(summary, str) or not all(isinstance(text, str) for text in summary):
+        raise TypeError(f"input[{index}].summary is a list of texts, not {summary!r:.100}")
+
+
 def _check_output(output: Any, index: int) -> None:
     meant = "write `call.output(…)`, which takes any value"
     if not isinstance(output.call_id, str):
@@ -394,7 +422,8 @@ def _check_output(output: Any, index: int) -> None:
             _check_part(part, index, meant)
 
 
-def _item_meant(value: Any) -> str:
+def item_meant(value: Any) -> str:
+    """What to write in place of a value that is no item."""
     if isinstance(value, (str, Part)):
         return "write `user(…)`"
     if isinstance(value, Mapping):

@@ -254,12 +254,19 @@ def _message(item: Message) -> Downgrade:
     return None, "", bare
 
 
+EMPTY: Final = "(empty)"
+"""Key in `native` of the first item of an assistant's message: keys of the message that were empty,
+which say nothing to another wire. No server has such a key."""
+
+
 def _lost_options(item: ResponseItem, parts: Iterable[ContentPart]) -> list[str]:
     """Why the options of an item and its parts are lost: one reason, or none."""
     names: set[str] = set()
     for native in (item.native, *[part.native for part in parts]):
-        # Clients send back what they received: `annotations: []` says nothing.
-        names.update(name for name, value in (native or {}).items() if value not in (None, [], {}))
+        for name, value in (native or {}).items():
+            # Clients send back what they received: `annotations: []` says nothing.
+            if name != EMPTY and value not in (None, [], {}):
+                names.add(name)
     if not names:
         return []
     return [f"options of another wire are left out: {', '.join(sorted(names))}"]

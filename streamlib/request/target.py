@@ -54,9 +54,11 @@ class BuiltRequest(Struct, frozen=True, gc=False):
             sent as headers too.
         merged_extra: keys of `Prompt.extra` that the body contains already, as the provider takes
             them.
+        query: of the URL, without its question mark.
     """
 
     body: dict[str, Any]
     headers: dict[str, str] = {}
     headers_in_body: tuple[str, ...] = ()
     merged_extra: tuple[str, ...] = ()
+    query: str = ""

@@ -68,9 +68,14 @@ def marked(body: JsonObject, ttl: str | None) -> JsonObject:
     """A copy of an object with a mark, whose further keys it may hold already."""
     mark: dict[str, Any] = {**(body.get(MARK) or {}), "type": "ephemeral"}
     mark.pop("ttl", None)
-    if ttl:
+    if ttl is not None:
         mark["ttl"] = ttl
     return {**body, MARK: mark}
+
+
+def lifetime(mark: CacheMark, options: CacheOptions) -> str | None:
+    """How long a mark keeps what stands before it: without a time of its own, as the others."""
+    return options.ttl if mark.ttl is None else mark.ttl
 
 
 def cache_options(
@@ -86,7 +91,7 @@ def cache_options(
     if not marked and instructions is None:
         if automatic is None:
             return None
-        return CacheOptions(automatic.ttl) if automatic.ttl else "auto"
+        return "auto" if automatic.ttl is None else CacheOptions(automatic.ttl)
     lifetimes = {index: marking.ttl for index, marking in marked.items()}
     ttl = next(iter(lifetimes.values()), None)
     further = [mark.ttl for mark in (instructions, automatic) if mark is not None]

@@ -66,6 +66,8 @@ def thinking(
         if forced_call and not target.traits.forced_while_adaptive:
             report.dropped("/reasoning", "the model does not think where a call is forced")
             return {}
+        if options.effort is not None and options.budget is not None:
+            report.dropped("/reasoning/budget", f"{target.model} takes a level, no tokens")
         return _adaptive(options, prompt.thinking_mismatch)
     fields = _budget(options, max_tokens, prompt.thinking_mismatch, context)
     if forced_call or unreasoned_tool_turn:

@@ -50,6 +50,7 @@ OPTIONS: Final = (
     "reasoning.display",
     "cache.ttl",
     "cache.breakpoints",
+    "cache.lifetimes",
     "cache.instructions",
     "cache.automatic",
     "cache.compare",
@@ -182,6 +183,7 @@ class SettingsTable:
             elif value is not None:
                 body = merged(body, value)
         self._report_lost(prompt, context)
+        _report_unused(prompt, context.report)
         return body
 
     def _report_lost(self, prompt: Prompt, context: BuildContext) -> None:
@@ -214,6 +216,18 @@ class SettingsTable:
         return values
 
 
+def _report_unused(prompt: Prompt, report: Report) -> None:
+    """Reports how reasoning should be, where there should be none."""
+    options = prompt.thinking
+    if options is None or options.effort != "off":
+        return
+    reported = {change.path for change in report.changes}
+    for name, nothing in (("budget", 0), ("summary", "off"), ("display", "omitted")):
+        path = f"/reasoning/{name}"
+        if getattr(options, name) not in (None, nothing) and not {path, "/reasoning"} & reported:
+            report.dropped(path, "reasoning is off")
+
+
 def _parent(path: str) -> str:
     """What stands before the first dot."""
     return path.partition(".")[0]
@@ -225,8 +239,8 @@ def _value(prompt: Prompt, name: str) -> Any:
     value = getattr(prompt, name)
     if option:
         value = getattr(value, option, None)
-    # no stop sequences, no breakpoints
-    if value == ():
+    # no stop sequences, no breakpoints and lifetimes of them
+    if value == () or (option and value == {}):
         return None
     return value
 
@@ -327,7 +341,7 @@ def read_stop(path: str) -> Read:
 def switched_logprobs(switch: str, count: str) -> Setting:
     """`Prompt.logprobs` as a switch, and the number of alternatives in another field.
 
-    0 is the chosen token alone: the switch without a number.
+    0 is the chosen token alone: the switch without a number. A number 0 beside it stays in `extra`.
     """
 
     def write(prompt: Prompt, context: BuildContext) -> JsonObject:
@@ -340,7 +354,10 @@ def switched_logprobs(switch: str, count: str) -> Setting:
     def read(fields: JsonObject) -> Any:
         is_on = take(fields, switch)
         if is_on:
-            return take(fields, count) or 0
+            number = take(fields, count)
+            if number == 0:
+                put(fields, count, number)
+            return number or 0
         # off is the default; any other value, such as 0, is no switch and stays
         if is_on is not None and is_on is not False:
             put(fields, switch, is_on)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.fidelity import messages
-from lab.fidelity.compare import Body, Loss, compare
+from lab.fidelity import gemini, messages
+from lab.fidelity.compare import Body, Loss, compare, leaves_of
 from lab.fidelity.figures import Figures, add, described, measure
 from lab.fidelity.shapes import (
     Field,
@@ -24,7 +24,7 @@ from lab.fidelity.shapes import (
     values_of,
 )
 from lab.fidelity.tables import TABLES
-from streamlib import Prompt, Request, WireApi
+from streamlib import Change, Prompt, Request, WireApi
 from streamlib.providers.wire_specs import WIRE_SPECS
 
 WIRES = tuple(TABLES)
@@ -148,3 +148,72 @@ def test_a_loss_that_the_report_names_is_not_silent() -> None:
     outcome = compare(messages.TABLE, {**BODY, "tools": [tool]})
     assert outcome.silent == []
     assert [loss.pointer for loss, _ in outcome.reported] == ["/tools/0/input_schema/type"]
+
+
+TURN = {
+    "role": "assistant",
+    "content": [
+        {"type": "text", "text": "Hm."},
+        {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}},
+    ],
+}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
+CALLED = {
+    **BODY,
+    "messages": [*BODY["messages"], TURN, {"role": "user", "content": [RESULT]}],  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "excuses"),
+    [
+        (Change("changed", "/input/1", "the text"), True),
+        (Change("dropped", "/input/1", "the text"), True),
+        # another item of the same turn, another part of the item, another action
+        (Change("changed", "/input/2", "the call"), False),
+        (Change("changed", "/input/2/arguments", "the call"), False),
+        (Change("changed", "/input/1/signature", "the state"), False),
+        (Change("changed", "/input", "all"), False),
+        (Change("renamed", "/input/1", "the text"), False),
+    ],
+)
+def test_report_excuses_what_it_names_alone(change: Change, *, excuses: bool) -> None:
+    """Once one change excused every difference under the same key of the body."""
+
+    def forgetful(prompt: Prompt) -> Request:
+        request = messages.build_again(prompt)
+        body = msgspec.json.decode(request.body)
+        del body["messages"][1]["content"][0]["text"]
+        return msgspec.structs.replace(request, body=msgspec.json.encode(body), report=[change])
+
+    outcome = compare(replace(messages.TABLE, build=forgetful), CALLED)
+    assert (len(outcome.silent), len(outcome.reported)) == ((0, 1) if excuses else (1, 0))
+
+
+def test_report_of_one_setting_excuses_no_other() -> None:
+    def forgetful(prompt: Prompt) -> Request:
+        request = gemini.build_again(prompt)
+        body = msgspec.json.decode(request.body)
+        del body["generationConfig"]["topP"]
+        report = [Change("dropped", "/temperature", "the model takes none")]
+        return msgspec.structs.replace(request, body=msgspec.json.encode(body), report=report)
+
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    settings_ = {"temperature": 0.5, "topP": 0.5}
+    outcome = compare(
+        replace(gemini.TABLE, build=forgetful), {**body, "generationConfig": settings_}
+    )
+    assert [loss.pointer for loss in outcome.silent] == ["/generationConfig/topP"]
+
+
+def test_random_requests_hold_zeros_and_unknown_keys() -> None:
+    drawn: list[Any] = []
+
+    @settings(max_examples=200, database=None)
+    @given(values_of(messages.request_type()))
+    def run(body: Any) -> None:
+        drawn.extend(leaves_of(body).items())
+
+    run()
+    assert {True for pointer, _ in drawn if "xUnknown" in pointer}
+    assert all(any(value == zero for _, value in drawn) for zero in ("", 0, [], {}))

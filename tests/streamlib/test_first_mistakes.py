@@ -131,8 +131,10 @@ async def test_client_rejects_an_unknown_error_mode() -> None:
 
 def test_dump_history_rejects_what_could_not_be_loaded() -> None:
     for wrong in ("abc", [{"role": "user", "content": "x"}]):
+        history = streamlib.History()
+        history[:] = untyped(wrong)
         with pytest.raises(TypeError, match=r"items\[0\] is a .*streamlib.user"):
-            streamlib.History(untyped(wrong)).dumps()
+            history.dumps()
     with pytest.raises(ValueError, match="missing required field `items`"):
         streamlib.History.loads(b"{}")
     with pytest.raises(ValueError, match=r"items\[1\]: .*missing required field `role`"):

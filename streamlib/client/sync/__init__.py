@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Never, Unpack, overload
 
 import anyio
 
@@ -31,9 +31,10 @@ from streamlib.client.stream_text import text_of
 from streamlib.client.sync.loop_thread import CLOSED, LoopThread
 from streamlib.client.sync.stream import LockedStream, SyncStream
 from streamlib.client.watch import Watcher
+from streamlib.pipeline.statements import SyncOnly
 from streamlib.providers import Provider
 from streamlib.request.build import Request
-from streamlib.request.mistakes import check_callable
+from streamlib.request.mistakes import check_callable, refuse_unknown
 from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens
 from streamlib.transport.deadlines import Deadlines
@@ -99,7 +100,7 @@ def _close_open_clients() -> None:
 atexit.register(_close_open_clients)
 
 
-class SyncClient:
+class SyncClient(SyncOnly):
     """Sends prompts to any provider, without an event loop of the caller's.
 
     One client serves any number of threads, and works where an event loop runs already, as in a
@@ -116,7 +117,10 @@ class SyncClient:
         StreamError: `authentication`; `api_key` is invalid.
     """
 
-    def __init__(self, **options: Unpack[SyncOptions]) -> None:
+    def __init__(self, *values: Never, **options: Unpack[SyncOptions]) -> None:
+        unnamed = len(values)
+        del values  # a traceback shows the locals of this frame
+        refuse_unknown("SyncClient", (), (), unnamed=unnamed)
         self._on_event = options.pop("on_event", None)
         """Called by the streams, in the thread of their reader."""
         try:

@@ -29,6 +29,7 @@ from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.machine import PipeOptions
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
+from streamlib.pipeline.statements import SyncOnly
 from streamlib.request.build import Request
 from streamlib.structured.stream_items import EventItems
 from streamlib_parsers.accumulate import Response, Timing
@@ -141,7 +142,7 @@ class LockedStream(ResponseStream):
         """Nothing: `SyncStream` closes what was abandoned."""
 
 
-class SyncStream:
+class SyncStream(SyncOnly):
     """One response as an iterator of events. Used with `with`; created by `SyncClient.stream`.
 
     It has one reader, and is read once: once a loop came to the end, a further one is a

@@ -49,10 +49,15 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if body["stream"] and shape.stream_usage:
         body["stream_options"] = {"include_usage": True}
     body = merged(shape.defaults, merged(body, SETTINGS.write(fitted(prompt, context), context)))
-    merged_extra: tuple[str, ...] = ()
+    merged_extra: list[str] = []
     if format_rest(prompt) is not None:
-        merged_extra = ("response_format",)
-    return BuiltRequest(body, merged_extra=merged_extra)
+        merged_extra.append("response_format")
+    if prompt.logprobs == 0 and "top_logprobs" in (prompt.extra or {}):
+        # A number is refused without the switch, which not every model and provider takes.
+        merged_extra.append("top_logprobs")
+        if "logprobs" in body:
+            body["top_logprobs"] = (prompt.extra or {})["top_logprobs"]
+    return BuiltRequest(body, merged_extra=tuple(merged_extra))
 
 
 # --- tools ---

@@ -30,7 +30,7 @@ OPENAI_LIFETIME: Final = "30m"
 class ChatMessage:
     """One message, and the items it was made from."""
 
-    __slots__ = ("body", "keeps_parts", "positions")
+    __slots__ = ("body", "has_empty_text", "keeps_parts", "positions")
 
     def __init__(self, body: JsonObject, *positions: int) -> None:
         self.body = body
@@ -39,6 +39,8 @@ class ChatMessage:
         """Positions of its items in the prompt's input; none for what the builder added itself."""
         self.keeps_parts = False
         """Whether the texts of an assistant message stay apart."""
+        self.has_empty_text = False
+        """Whether the text of an assistant message beside calls was empty, and not null."""
 
     @property
     def role(self) -> str:
@@ -165,7 +167,7 @@ def shape_content(messages: list[ChatMessage], target: Target) -> None:
             continue
         if shape.assistant_content == "omit":
             del message.body["content"]
-        elif shape.assistant_content == "empty":
+        elif shape.assistant_content == "empty" or message.has_empty_text:
             message.body["content"] = ""
         else:
             message.body["content"] = None
@@ -196,10 +198,12 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
         return
     provider, report = context.target.provider, context.report
     has_breakpoints = why_no_breakpoints(context.target) is None
-    if options.ttl and has_breakpoints and options.ttl != OPENAI_LIFETIME:
+    if options.ttl is not None and has_breakpoints and options.ttl != OPENAI_LIFETIME:
         report.add("changed", "/cache/ttl", f"Chat keeps prefixes {OPENAI_LIFETIME}")
+    if options.lifetimes and has_breakpoints:
+        report.dropped("/cache/lifetimes", f"Chat keeps prefixes {OPENAI_LIFETIME}")
     if not options.breakpoints:
-        if options.ttl and not has_breakpoints:
+        if options.ttl is not None and not has_breakpoints:
             report.dropped(
                 "/cache/ttl", "Chat sets a lifetime on cache markers only, and there are none"
             )
@@ -223,7 +227,7 @@ def mark_cache(messages: list[ChatMessage], prompt: Prompt, context: BuildContex
         if has_breakpoints:
             parts[-1] = {**parts[-1], BREAKPOINT: {"mode": "explicit"}}
         else:
-            parts[-1] = marked(parts[-1], options.ttl)
+            parts[-1] = marked(parts[-1], options.lifetime(position))
         message.body["content"] = parts
 
 

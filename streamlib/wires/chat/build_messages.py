@@ -25,11 +25,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
-from streamlib.request.origins import same_origin
+from streamlib.request.origins import EMPTY, same_origin
 from streamlib.request.prompt import Prompt
 from streamlib.wires.chat.build_echo import IndexedReasoning, echo, filler
 from streamlib.wires.chat.build_message_rules import (
@@ -65,9 +66,13 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.stream_error import invalid_request
+from streamlib_parsers.wires.chat.reasoning_details import REASONING_KEYS
 
 SIGNATURE: Final = "extra_content.google.thought_signature"
 """Field of signatures at Gemini's compatible endpoint, on calls and messages."""
+
+EMPTY_CONTENT: Final = [{"type": "text", "text": ""}]
+"""An empty text as a list of parts."""
 
 ATTACHED: Final = "[see the next message]"
 """Text of a result that consists of media only."""
@@ -130,6 +135,8 @@ class AssistantMessage:
         """Further keys of the message (`refusal`, `audio`, keys of the provider's own)."""
         self.keeps_parts = False
         """Whether the parts are from a request, where they were a list."""
+        self.empty: JsonObject = {}
+        """Keys of the message that were empty, and not null."""
         self.unordered = False
         """Whether an item had a position that this wire cannot express."""
 
@@ -165,9 +172,15 @@ def ends_with_reasoning(parts: list[JsonObject]) -> bool:
 
 
 class Conversation:
-    """Takes the items in order and writes the messages."""
+    """Takes the items in order and writes the messages.
 
-    def __init__(self, context: BuildContext) -> None:
+    Args:
+        context: the target and the report.
+        is_sent: whether a server reads them: it refuses what a list that is kept may have.
+    """
+
+    def __init__(self, context: BuildContext, *, is_sent: bool = True) -> None:
+        self._is_sent = is_sent
         self.messages: list[ChatMessage] = []
         """The messages written so far."""
         self._context = context
@@ -334,11 +347,15 @@ class Conversation:
         return item.native
 
     def _assistant_keys(self, item: ResponseItem, entry: IndexedItem) -> JsonObject:
-        """Further keys of an assistant's message, or of a call in it.
+        """Further keys of an assistant's message, or of a call in it, which is gathered.
 
         Those of a response are the provider's, and not missed where it takes none back: only those
         that a caller wrote are reported.
         """
+        if self._assistant is not None and EMPTY in (item.native or {}):
+            native = dict(item.native or {})
+            self._assistant.empty = native.pop(EMPTY)
+            item = replace(item, native=native or None)
         if item.origin is not None and item.origin.provider is None:
             return self._caller_keys(item, entry)
         return self._own_keys(item)
@@ -437,20 +454,24 @@ class Conversation:
 
     def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
         """C2, C4: a function call."""
+        assistant = self._gather(entry)
         native = self._assistant_keys(item, entry)
-        # Servers refuse "" although providers stream it for a call without arguments (C2).
-        function = {
-            "name": item.name,
-            "arguments": item.arguments or "{}",
-            **native.get("function", {}),
-        }
+        arguments = item.arguments
+        if not arguments and self._is_sent:
+            # Servers refuse "" although providers stream it for a call without arguments (C2).
+            arguments = "{}"
+            if item.origin is not None and item.origin.provider is None:
+                reason = "an empty text is no JSON: {}"
+                self._report.add("changed", f"{entry.path}/arguments", reason)
+        function = {"name": item.name, "arguments": arguments, **native.get("function", {})}
         call = {"id": self._wire_id(item, entry), "type": "function", **native}
         call["function"] = function
         if item.signature and not self._shape.bare_messages:
             call = merged(call, nested(SIGNATURE, item.signature))
-        self._gather(entry).calls.append(call)
+        assistant.calls.append(call)
 
     def _custom_call(self, item: CustomToolCall, entry: IndexedItem) -> None:
+        assistant = self._gather(entry)
         if self._shape.custom_tools:
             custom = {"name": item.name, "input": item.input}
             call = {"id": self._wire_id(item, entry), "type": "custom", "custom": custom}
@@ -458,7 +479,7 @@ class Conversation:
         else:
             self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
             call = free_form_as_function(self._wire_id(item, entry), item.name, item.input)
-        self._gather(entry).calls.append(call)
+        assistant.calls.append(call)
 
     def _wire_id(self, item: FunctionCall | CustomToolCall, entry: IndexedItem) -> str:
         """The call's id, in the form that the model was trained on if it has one."""
@@ -497,6 +518,7 @@ class Conversation:
         body: JsonObject = {"role": "assistant", "content": parts}
         body.update(assistant.keys)
         body.update(echoed.keys)
+        self._restore_empty(assistant, body)
         if assistant.calls:
             body["tool_calls"] = assistant.calls
         position = assistant.positions[0]
@@ -508,7 +530,20 @@ class Conversation:
         body.update(filler(body, self._context, position))
         message = ChatMessage(body, *assistant.positions)
         message.keeps_parts = assistant.keeps_parts
+        message.has_empty_text = "content" in assistant.empty
         self.messages.append(message)
+
+    def _restore_empty(self, assistant: AssistantMessage, body: JsonObject) -> None:
+        """Writes the keys that were empty, where the provider takes them so."""
+        taken = self._shape.reasoning_echo
+        if not self._shape.bare_messages:
+            taken += ("refusal",)
+        for key, value in assistant.empty.items():
+            if key in taken:
+                body.setdefault(key, value)
+            elif key not in body and key not in REASONING_KEYS:
+                reason = f"{self._context.target.provider.name} takes no empty {key}"
+                self._report.dropped(f"/input/{assistant.positions[0]}", reason)
 
 
 def free_form_as_function(call_id: str, name: str, text: str) -> JsonObject:

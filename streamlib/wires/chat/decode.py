@@ -14,8 +14,10 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.hosted_forms import read_hosted
-from streamlib.request.prompt import CacheOptions, Prompt
-from streamlib.wires.cache_marks import take_mark
+from streamlib.request.origins import EMPTY
+from streamlib.request.prompt import Prompt
+from streamlib.wires.cache_marks import cache_options, take_mark
+from streamlib.wires.chat.build_messages import EMPTY_CONTENT
 from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.chat.settings import SETTINGS, read_choice
 from streamlib.wires.json_objects import rest_of
@@ -23,6 +25,7 @@ from streamlib.wires.model_turns import MessageReader, body_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Audio,
+    CacheMark,
     ContentPart,
     Document,
     FunctionCall,
@@ -40,6 +43,7 @@ from streamlib_parsers.items import (
     ToolSpec,
 )
 from streamlib_parsers.wires.chat.delta import READ
+from streamlib_parsers.wires.chat.reasoning_details import REASONING_KEYS
 
 ORIGIN: Final = Origin("chat")
 
@@ -59,9 +63,6 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     reader = _MessageReader()
     for message in msgspec.json.decode(messages, type=list[Raw]):
         reader.read(message)
-    cache = None
-    if reader.marked:
-        cache = CacheOptions(reader.ttl, tuple(reader.marked))
     model, stream = fields.pop("model", None), bool(fields.pop("stream", False))
     _drop_usage_option(fields, stream=stream)
     tools = _tools(fields)
@@ -71,7 +72,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         instructions=reader.instructions,
         tools=tools,
         tool_choice=tool_choice,
-        cache=cache,
+        cache=cache_options(reader.marked, None, None),
         model=model,
         stream=stream,
         **SETTINGS.read(fields),
@@ -95,16 +96,14 @@ class _MessageReader(MessageReader):
 
     def __init__(self) -> None:
         super().__init__("chat")
-        self.marked: list[int] = []
-        """Indexes of the items whose message carried a cache marker."""
-        self.ttl: str | None = None
-        """Lifetime of the last cache marker that named one."""
+        self.marked: dict[int, CacheMark] = {}
+        """Index of an item -> the cache marker that its message carried."""
 
     def read(self, raw: Raw) -> None:
         """Appends the items of one message."""
         message = msgspec.json.decode(raw, type=dict[str, Any])
         count = len(self.items)
-        is_marked = self._take_markers(message)
+        mark = self._take_marker(message)
         match message["role"]:
             case "user":
                 content = content_parts(message.get("content"))
@@ -115,15 +114,15 @@ class _MessageReader(MessageReader):
             case "tool" | "function":
                 self._tool(message)
             case "system" | "developer":
-                self._system(message, is_marked=is_marked)
+                self._system(message, is_marked=mark is not None)
             case role:
                 raise KeyError(role)
-        if is_marked and len(self.items) > count:
-            self.marked.append(len(self.items) - 1)
+        if mark is not None and len(self.items) > count:
+            self.marked[len(self.items) - 1] = mark
         self._last_role = message["role"]
 
-    def _take_markers(self, message: JsonObject) -> bool:
-        """Removes the cache marker of a message or its last part; returns whether there was one.
+    def _take_marker(self, message: JsonObject) -> CacheMark | None:
+        """Takes the cache marker of a message or its last part.
 
         A marker of an earlier part stays in that part.
         """
@@ -131,11 +130,10 @@ class _MessageReader(MessageReader):
         holders = [message]
         if isinstance(content, list) and content and isinstance(content[-1], dict):
             holders.append(content[-1])
-        markers = [mark for mark in map(take_mark, holders) if mark is not None]
-        ttls = [mark.ttl for mark in markers if mark.ttl]
-        if ttls:
-            self.ttl = ttls[0]
-        return bool(markers)
+        marks = [mark for mark in map(take_mark, holders) if mark is not None]
+        # of two the one that says how long
+        marks.sort(key=lambda mark: mark.ttl is None)
+        return marks[0] if marks else None
 
     def _system(self, message: JsonObject, *, is_marked: bool) -> None:
         """The first system message is `Prompt.instructions` if those can hold it."""
@@ -165,6 +163,7 @@ class _MessageReader(MessageReader):
         native = rest_of(message, "role", *READ)
         if native or not items:
             _add_native(items, native)
+        _note_empty(items, message)
         # Text, refusal and audio of one message become several items, and a message may follow
         # another one of its role. In both cases the builder must be told where it ends.
         is_divided = sum(isinstance(item, Message) for item in items) > 1
@@ -213,6 +212,23 @@ def _add_native(items: list[ResponseItem], native: JsonObject | None) -> None:
         items[position] = msgspec.structs.replace(item, native=keys)
     else:
         items.insert(position, Message("assistant", (), origin=ORIGIN, native=native))
+
+
+def _note_empty(items: list[ResponseItem], message: JsonObject) -> None:
+    """Notes keys without content on the first item: they make no item, but null is another value.
+
+    What stands there where the message has nothing else is reported with the message.
+    """
+    empty: JsonObject = {}
+    for key in ("content", "refusal", "tool_calls", "audio", *REASONING_KEYS):
+        value = message.get(key)
+        if value in ("", [], {}, EMPTY_CONTENT, {"id": ""}):
+            empty[key] = value
+    position = min(_after_reasoning(items), len(items) - 1)
+    item = items[position]
+    if empty and not isinstance(item, Reasoning):
+        native = {**(item.native or {}), EMPTY: empty}
+        items[position] = msgspec.structs.replace(item, native=native)
 
 
 def _after_reasoning(items: list[ResponseItem]) -> int:
@@ -373,7 +389,7 @@ def _image(image: Any, block: JsonObject) -> Image:
         url = image
     else:
         url = image.get("url")
-        if image.get("detail"):
+        if image.get("detail") is not None:
             native["detail"] = image["detail"]
     media_type, data = _data_url(url)
     if data:

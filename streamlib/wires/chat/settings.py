@@ -184,6 +184,10 @@ def _off(style: Thinking, context: BuildContext) -> JsonObject:
 def _amount(options: ReasoningOptions, style: Thinking, context: BuildContext) -> JsonObject:
     """A level or a number of tokens, whichever the provider takes."""
     name, report = context.target.provider.name, context.report
+    has_both = options.budget is not None and options.effort is not None
+    if has_both and (style.budget or style.effort):
+        unused = "effort" if style.budget else "budget"
+        report.dropped(f"/reasoning/{unused}", f"{name} takes a level or tokens, never both")
     if options.budget is not None and style.budget:
         return nested(style.budget, options.budget)
     requested = level(options)
@@ -401,5 +405,6 @@ SETTINGS: Final = SettingsTable(
     # marks of messages, where the provider takes them: `build_message_rules.mark_cache`
     Setting("cache"),
     Setting("cache.ttl"),
+    Setting("cache.lifetimes"),
     Setting("cache.breakpoints"),
 )

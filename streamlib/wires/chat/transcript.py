@@ -16,7 +16,7 @@ from streamlib_parsers.items import JsonObject
 
 def transcript_list(items: Iterable[IndexedItem], context: BuildContext) -> list[JsonObject]:
     """The messages, in the order of the items."""
-    conversation = Conversation(context)
+    conversation = Conversation(context, is_sent=False)
     for entry in items:
         conversation.take(entry)
     conversation.flush()

@@ -110,6 +110,9 @@ class _MessageReader(MessageReader):
         body = msgspec.json.encode({"message": sent, "finish_reason": "COMPLETE"})
         events = self._turns.events(body)
         items = [msgspec.structs.replace(item, status="completed") for item in items_of(events)]
+        if not items:
+            # A plan or a list of calls that is empty makes no item: the builder reports the turn.
+            items.append(Message("assistant", origin=ORIGIN))
         rest = rest_of(message, *ASSISTANT_KEYS) or {}
         unplaced = _unplaced_citations(events)
         if unplaced:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
@@ -16,6 +17,7 @@ from streamlib_parsers.items import (
     FunctionCallOutput,
     JsonObject,
     Message,
+    Opaque,
     Reasoning,
     ResponseItem,
     ServerToolCall,
@@ -44,7 +46,8 @@ def has_place(item: ResponseItem, report: Report) -> bool:
     if item.choice:
         report.dropped("/choices", "Cohere has one choice")
         return False
-    if isinstance(item, NO_PLACE):
+    # An item that only another wire knows has state of that wire.
+    if isinstance(item, NO_PLACE) or (isinstance(item, Opaque) and not is_own(item, "cohere")):
         report.dropped(f"/{type(item).__name__}", "Cohere has no such item")
         return False
     return True

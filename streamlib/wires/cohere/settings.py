@@ -132,7 +132,11 @@ def _thinking(prompt: Prompt, context: BuildContext) -> JsonObject | None:
         if options.effort is not None:
             report.dropped("/reasoning/effort", "a number of tokens, never a level")
     elif options.effort is not None:
-        thinking["token_budget"] = BUDGETS[options.effort]
+        tokens = BUDGETS[options.effort]
+        thinking["token_budget"] = tokens
+        # a request of this wire had the number, which was read as the level that it stands for
+        if prompt.extra_wire != "cohere":
+            report.add("changed", "/reasoning", f"Cohere takes tokens, not levels: {tokens}")
     return thinking
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from streamlib.request.prompt import CacheOptions
 from streamlib.request.report import Report
 from streamlib.wires.bedrock import BedrockFamily
+from streamlib.wires.cache_marks import lifetime
 from streamlib.wires.converse.build_content import Block
 from streamlib.wires.converse.build_turns import NO_ITEM, SystemText, Turn
 from streamlib_parsers.items import JsonObject
@@ -70,7 +71,7 @@ def cache_point(ttl: str | None, path: str, report: Report) -> JsonObject:
     point = {"type": "default"}
     if ttl in LIFETIMES:
         point["ttl"] = ttl
-    elif ttl:
+    elif ttl is not None:
         report.dropped(path, f"one of {', '.join(sorted(LIFETIMES))}")
     return {"cachePoint": point}
 
@@ -93,7 +94,7 @@ def _mark_items(options: CacheOptions, body: Cacheable, report: Report) -> None:
     marked = _mark_turns(points, body, report)
     if options.instructions is not None:
         points[NO_ITEM] = cache_point(
-            options.instructions.ttl or options.ttl, "/cache/instructions/ttl", report
+            lifetime(options.instructions, options), "/cache/instructions/ttl", report
         )
     marked |= _mark_system(points, body)
     for item_index in sorted(points.keys() - marked):

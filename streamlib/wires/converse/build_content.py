@@ -13,7 +13,7 @@ from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
-from streamlib.wires.converse.build_parts import part_block
+from streamlib.wires.converse.build_parts import member_block, part_block
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import (
     Audio,
@@ -32,6 +32,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
+from streamlib_parsers.wires.converse.blocks import BESIDE
 
 FILLER: Final = "."
 """Text of a block if the API requires one and there is none; it refuses blank text."""
@@ -105,7 +106,14 @@ def _message(item: Message, path: str, context: ConverseContext) -> Iterator[Rol
         yield from _system_turn(item, path, context)
     elif item.role == "assistant":
         for part in item.content:
-            yield from _assistant_part(part, path, context.report)
+            for role, block in _assistant_part(part, path, context.report):
+                # an item of a response is one block, whose further keys it has
+                own = item.native if len(item.content) == 1 else None
+                member = next(iter(block))
+                if isinstance(block[member], dict):
+                    yield role, member_block(member, block[member], own)
+                else:
+                    yield role, {**block, **(own or {}).get(BESIDE, {})}
     else:
         for block in _user_blocks(item, path, context):
             yield "user", block
@@ -161,8 +169,8 @@ def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator
     keeps_state = form in ("signed", "any")
     is_unreadable = item.redacted or not item.content
     if is_unreadable and item.encrypted_content and keeps_state:
-        redacted = {"redactedContent": item.encrypted_content, **(item.native or {})}
-        yield "assistant", {"reasoningContent": redacted}
+        redacted: JsonObject = {"redactedContent": item.encrypted_content}
+        yield "assistant", member_block("reasoningContent", redacted, item.native)
         return
     # the signature of an incomplete block does not match its text
     is_signed = item.signature and item.status == "completed"
@@ -172,7 +180,8 @@ def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator
             reasoning_text["signature"] = item.signature
         native = dict(item.native or {})
         reasoning_text.update(native.pop("reasoningText", {}))
-        yield "assistant", {"reasoningContent": {"reasoningText": reasoning_text, **native}}
+        content: JsonObject = {"reasoningText": reasoning_text}
+        yield "assistant", member_block("reasoningContent", content, native)
         return
     message = reasoning_as_text(item)
     if message is None or form not in ("signed", "text"):
@@ -188,7 +197,7 @@ def _call(item: FunctionCall, path: str, report: Report) -> JsonObject:
         "name": item.name,
         "input": as_object(item, path, report),
     }
-    return {"toolUse": {**use, **(item.native or {})}}
+    return member_block("toolUse", use, item.native)
 
 
 def _custom_call(item: CustomToolCall, path: str, report: Report) -> JsonObject:
@@ -205,7 +214,7 @@ def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
         "input": as_object(item, path, report),
         "type": "server_tool_use",
     }
-    return {"toolUse": {**use, **(item.native or {})}}
+    return member_block("toolUse", use, item.native)
 
 
 def _server_result(item: ServerToolResult) -> JsonObject:
@@ -217,7 +226,7 @@ def _server_result(item: ServerToolResult) -> JsonObject:
     else:
         content = [{"json": item.output}]
     result = {"toolUseId": item.call_id, "content": content}
-    return {"toolResult": {**result, **(item.native or {})}}
+    return member_block("toolResult", result, item.native)
 
 
 def _output(
@@ -233,7 +242,7 @@ def _output(
         result["status"] = "error"
     elif item.is_error:
         report.dropped(f"{path}/is_error", f"{context.target.model} takes no status of a result")
-    return {"toolResult": {**result, **(item.native or {})}}
+    return member_block("toolResult", result, item.native)
 
 
 def _output_content(

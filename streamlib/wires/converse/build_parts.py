@@ -15,6 +15,15 @@ from streamlib.request.media import media_type
 from streamlib.request.report import Action
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
+from streamlib_parsers.wires.converse.blocks import BESIDE
+
+
+def member_block(member: str, value: JsonObject, native: JsonObject | None) -> JsonObject:
+    """A block of one member, with the keys in `native` that belong in it, and beside it."""
+    own = dict(native or {})
+    siblings = own.pop(BESIDE, {})
+    return {member: {**value, **own}, **siblings}
+
 
 MAX_NAME_LENGTH: Final = 200
 """The longest name of a document, in characters."""

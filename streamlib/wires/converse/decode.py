@@ -48,6 +48,7 @@ from streamlib_parsers.items import (
     ToolSpec,
 )
 from streamlib_parsers.protocol import parse_body
+from streamlib_parsers.wires.converse.blocks import BESIDE
 
 ORIGIN: Final = Origin("converse")
 OBJECTS: Final = (
@@ -250,18 +251,17 @@ def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
             yield Message(role, tuple(parts), origin=ORIGIN)
             parts = []
         if "toolResult" in block:
-            yield _call_output({**without_keys(block, "toolResult"), **block["toolResult"]})
+            yield _call_output(block["toolResult"], without_keys(block, "toolResult"))
         else:
             yield Opaque(next(iter(block)), block, origin=ORIGIN, native={"role": role})
     if parts:
         yield Message(role, tuple(parts), origin=ORIGIN)
 
 
-def _call_output(result: JsonObject) -> FunctionCallOutput:
-    native: JsonObject = {}
-    for key, value in result.items():
-        if key not in ("toolUseId", "content", "status"):
-            native[key] = value
+def _call_output(result: JsonObject, siblings: JsonObject) -> FunctionCallOutput:
+    native = without_keys(result, "toolUseId", "content", "status")
+    if siblings:
+        native[BESIDE] = siblings
     return FunctionCallOutput(
         result["toolUseId"],
         _output(result["content"]),

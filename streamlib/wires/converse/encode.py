@@ -18,6 +18,7 @@ from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, 
 from streamlib.wires.converse.encode_objects import (
     IMAGE_FORMATS,
     OWN_KEYS,
+    RESERVED_KEYS,
     STOP_FIELDS,
     base64_state,
     converse_usage,
@@ -72,6 +73,7 @@ class Encoder(WireEncoder):
 
     media_type = MEDIA_TYPE
     wire_api = "converse"
+    reserved_keys = RESERVED_KEYS
     no_such_event = "Converse has no such event"
 
     def __init__(self, *, write: FrameWriter = event_frame, **names: Unpack[ResponseNames]) -> None:
@@ -100,7 +102,7 @@ class Encoder(WireEncoder):
             self._report.dropped("/response_id", "Converse has neither response id nor model")
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        self._envelope.update(event.values)
+        self._envelope.update(self._own_metadata(event.values))
         return b""
 
     def _start_message(self) -> bytes:

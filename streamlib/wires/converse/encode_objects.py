@@ -8,6 +8,7 @@ from typing import Final
 
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
+from streamlib.wires.converse.build_parts import member_block
 from streamlib.wires.json_objects import without_none
 from streamlib.wires.usage_counts import uncached_input_tokens
 from streamlib_parsers.events import Completed, StopReason
@@ -126,11 +127,11 @@ def start_of(item: ResponseItem) -> JsonObject | None:
         case Message():
             return _image_start(item)
         case FunctionCall() | CustomToolCall():
-            return {"toolUse": _call_fields(item)}
+            return member_block("toolUse", _call_fields(item), item.native)
         case ServerToolCall():
-            return {"toolUse": _server_call_fields(item)}
+            return member_block("toolUse", _server_call_fields(item), item.native)
         case ServerToolResult():
-            return {"toolResult": _result_fields(item)}
+            return member_block("toolResult", _result_fields(item), item.native)
         case Opaque():
             return item.payload
         case _:
@@ -154,7 +155,7 @@ def _image_start(item: Message) -> JsonObject | None:
 
 
 def _call_fields(item: FunctionCall | CustomToolCall) -> JsonObject:
-    return {"toolUseId": item.call_id, "name": flat_call_name(item), **(item.native or {})}
+    return {"toolUseId": item.call_id, "name": flat_call_name(item)}
 
 
 def _server_call_fields(item: ServerToolCall) -> JsonObject:
@@ -162,7 +163,6 @@ def _server_call_fields(item: ServerToolCall) -> JsonObject:
         "toolUseId": item.call_id,
         "name": item.name,
         "type": "server_tool_use",
-        **(item.native or {}),
     }
 
 
@@ -170,13 +170,15 @@ def _result_fields(item: ServerToolResult) -> JsonObject:
     fields: JsonObject = {"toolUseId": item.call_id}
     if item.name:
         fields["type"] = f"{item.name}_result"
-    return {**fields, **(item.native or {})}
+    return fields
 
 
 # --- stop reason and usage ---
 
 STOP_FIELDS: Final = "additionalModelResponseFields"
 """The envelope key that belongs to `messageStop`; models put the stop sequence there."""
+RESERVED_KEYS: Final = frozenset({"output", "role", "usage", "stopReason", "contentBlockIndex"})
+"""Keys of the wire's own objects, which no envelope key may replace."""
 OWN_KEYS: Final = frozenset({STOP_FIELDS, "metrics", "trace", "performanceConfig", "serviceTier"})
 """Envelope keys of this wire; those of others are left out."""
 NATIVE_STOP: Final[dict[StopReason, str]] = {

@@ -335,6 +335,7 @@ SETTINGS: Final = SettingsTable(
     # cache points between blocks, which `build_cache` writes
     Setting("cache"),
     Setting("cache.ttl"),
+    Setting("cache.lifetimes"),
     Setting("cache.breakpoints"),
     Setting("cache.instructions"),
     Setting("cache.automatic"),

@@ -235,7 +235,7 @@ def _add_stand_in(step: list[Part], context: BuildContext) -> None:
     for index, part in enumerate(step):
         if "functionCall" not in part.body:
             continue
-        if "thoughtSignature" not in part.body:
+        if not part.body.get("thoughtSignature"):
             context.report.add(
                 "generated",
                 f"/input/{part.position}/signature",

@@ -52,6 +52,10 @@ from streamlib_parsers.wires.gemini.parts import (
 ORIGIN: Final = Origin("gemini")
 _PATH: Final = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")
 
+EMPTY: Final = Raw(b'""')
+EMPTY_SIGNATURE: Final = "(empty signature)"
+"""Stands for `thoughtSignature` where that is empty: a part with it is an item of its own."""
+
 NESTED_NAMES: Final = (
     "functionCall",
     "functionResponse",
@@ -158,10 +162,14 @@ class _HistoryReader:
         fields = rest(content, "role", "parts")
         self.items += [with_turn_fields(item, fields) for item in items]
 
-    def _model_items(self, parts: list[Object]) -> tuple[ResponseItem, ...]:
+    def _model_items(self, parts: list[Object]) -> list[ResponseItem]:
         # The turn in the shape of a response, so that the parser of responses reads it.
+        for part in parts:
+            if part.get("thoughtSignature") == EMPTY:
+                # The parser takes it for none, since a stream may have it on every part.
+                part[EMPTY_SIGNATURE] = part.pop("thoughtSignature")
         body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}}]})
-        items = self._turns.read(body)
+        items = [_with_empty_signature(item) for item in self._turns.read(body)]
         for item in items:
             if isinstance(item, FunctionCall):
                 call = _PendingCall(item.id, item.name, item.call_id)
@@ -265,6 +273,15 @@ def _part(part: Object) -> Object:
         if any("_" in name for name in inner):
             part[key] = Raw(msgspec.json.encode(camel_case(inner)))
     return part
+
+
+def _with_empty_signature(item: ResponseItem) -> ResponseItem:
+    """The item with the empty signature of its part, under the name that it is sent with."""
+    if EMPTY_SIGNATURE not in (item.native or {}):
+        return item
+    native = {**(item.native or {}), "thoughtSignature": ""}
+    del native[EMPTY_SIGNATURE]
+    return msgspec.structs.replace(item, native=native)
 
 
 def _content_part(part: Object) -> ContentPart | None:

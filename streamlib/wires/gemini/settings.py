@@ -126,17 +126,22 @@ def _budget(options: ReasoningOptions, context: BuildContext) -> JsonObject:
 def _read_thinking(fields: JsonObject) -> ReasoningOptions | Literal["off"] | None:
     """`thinkingConfig`. A budget of -1 leaves the decision to the model and stays in `extra`."""
     thinking = known(take(fields, "generationConfig.thinkingConfig"))
-    if not thinking or thinking == {"includeThoughts": False}:
+    if not thinking:
         return None
-    has_thoughts = thinking.pop("includeThoughts", False)
+    has_thoughts = thinking.pop("includeThoughts", None)
+    if has_thoughts is False:
+        # The default, which the builder does not write; alone it is no setting of reasoning.
+        put(fields, "generationConfig.thinkingConfig.includeThoughts", has_thoughts)
+    if not thinking and not has_thoughts:
+        return None
     budget: int | None = thinking.get("thinkingBudget")
     level = str(thinking.get("thinkingLevel") or "").lower()
     further = rest_of(thinking, "thinkingBudget", "thinkingLevel")
     if budget == DYNAMIC or (level and level not in LEVELS):
         further = thinking
         budget, level = None, ""
-    if further:
-        put(fields, "generationConfig.thinkingConfig", further)
+    for name, value in (further or {}).items():
+        put(fields, f"generationConfig.thinkingConfig.{name}", value)
     if budget == 0:
         if has_thoughts:
             put(fields, "generationConfig.thinkingConfig.includeThoughts", has_thoughts)

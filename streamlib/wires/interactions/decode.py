@@ -24,6 +24,7 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Origin,
+    Reasoning,
     ResponseItem,
     Text,
 )
@@ -119,7 +120,14 @@ class _Reader:
         for item in items:
             if item.status == "incomplete" and hasattr(item, "call_id"):
                 raise ValueError("a call without a name, or with arguments that are not an object")
-        self.items += items
+        own_steps = (step for step in map(msgspec.json.decode, steps) if step["type"] == "thought")
+        for item in items:
+            # A response may have an empty list before its first text; one of a request is kept.
+            step: JsonObject = next(own_steps, {}) if isinstance(item, Reasoning) else {}
+            if step.get("summary") == []:
+                native = {**(item.native or {}), "summary": []}
+                item = msgspec.structs.replace(item, native=native)  # noqa: PLW2901
+            self.items.append(item)
 
     def _read_user_input(self, step: JsonObject) -> None:
         """One message; clients put results of functions among its contents, too."""

@@ -49,6 +49,10 @@ def has_step(item: ResponseItem, report: Report) -> bool:
     if isinstance(item, Compaction):
         report.dropped("/compaction", "Interactions has no compactions")
         return False
+    if isinstance(item, Opaque) and not is_own(item, "interactions"):
+        # It has state that only another wire knows.
+        report.dropped("/Opaque", "Interactions has no such step")
+        return False
     return True
 
 

@@ -18,7 +18,7 @@ from streamlib.request.json_objects import merged
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.target import BuiltRequest
 from streamlib.wires import claude
-from streamlib.wires.cache_marks import MARK, marked
+from streamlib.wires.cache_marks import MARK, lifetime, marked
 from streamlib.wires.claude_betas import required_betas
 from streamlib.wires.messages import settings
 from streamlib.wires.messages.build_content import Block
@@ -113,9 +113,9 @@ def add_marks(
         body.update(marked({}, options.ttl))
         return
     if options.automatic is not None:
-        body.update(marked({}, options.automatic.ttl or options.ttl))
+        body.update(marked({}, lifetime(options.automatic, options)))
     if options.instructions is not None:
-        _mark_instructions(options.instructions.ttl or options.ttl, system, context)
+        _mark_instructions(lifetime(options.instructions, options), system, context)
     _mark_items(options, system, turns, body, context)
 
 

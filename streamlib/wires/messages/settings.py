@@ -23,6 +23,7 @@ from streamlib.wires.settings import (
     SettingsTable,
     left_in_extra,
     output_limit,
+    put,
     stop_sequences,
     take,
     take_object,
@@ -237,7 +238,15 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject | None:
 
 
 def _read_schema(fields: JsonObject) -> Any:
-    return take_object(fields, "output_config.format").get("schema")
+    """The schema; what stands beside it stays, and a format without one complete."""
+    output_format = take_object(fields, "output_config.format")
+    schema = output_format.get("schema")
+    rest: JsonObject | None = output_format
+    if schema is not None:
+        rest = rest_of(output_format, "type", "schema")
+    if rest:
+        put(fields, "output_config.format", rest)
+    return schema
 
 
 def _user_id(prompt: Prompt, context: BuildContext) -> str | None:
@@ -283,6 +292,7 @@ SETTINGS: Final = SettingsTable(
     # marks of blocks, which `build` writes
     Setting("cache"),
     Setting("cache.ttl"),
+    Setting("cache.lifetimes"),
     Setting("cache.breakpoints"),
     Setting("cache.instructions"),
     Setting("cache.automatic"),

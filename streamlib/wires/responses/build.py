@@ -90,7 +90,10 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     merged_extra: tuple[str, ...] = ()
     if has_own_include(prompt):
         merged_extra = ("include",)
-    return BuiltRequest(body, _headers(prompt, target), merged_extra=merged_extra)
+    headers = _headers(prompt, target)
+    # As the official SDKs do (Python 3.57), beside the header of the beta.
+    query = "beta=true" if headers else ""
+    return BuiltRequest(body, headers, merged_extra=merged_extra, query=query)
 
 
 def _headers(prompt: Prompt, target: Target) -> dict[str, str]:

@@ -145,7 +145,7 @@ class _InputReader:
         if not isinstance(last, dict) or not isinstance(last.get(BREAKPOINT), dict):
             return
         self.marked.append(len(self.items))
-        if last[BREAKPOINT].get("ttl"):
+        if last[BREAKPOINT].get("ttl") is not None:
             # A lifetime of its own stays with the part; other wires have one for the request.
             self.ttl = last[BREAKPOINT]["ttl"]
         elif last[BREAKPOINT].keys() == {"mode"}:
@@ -153,11 +153,11 @@ class _InputReader:
 
     def take_cache_options(self, fields: JsonObject) -> CacheOptions | None:
         """`Prompt.cache`, from the breakpoints and `prompt_cache_options`."""
-        ttl = (fields.get("prompt_cache_options") or {}).get("ttl") or self.ttl
+        ttl = (fields.get("prompt_cache_options") or {}).get("ttl", self.ttl)
         if self.ttl is None:
             # The builder writes it, unless a breakpoint has a lifetime of its own.
             take(fields, "prompt_cache_options.ttl")
-        if not ttl and not self.marked:
+        if ttl is None and not self.marked:
             return None
         return CacheOptions(ttl, tuple(self.marked))
 

@@ -14,7 +14,7 @@ from streamlib import FunctionCall, Prompt, Reasoning, parse_request
 from streamlib.testing.frames import unframed
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.items import FunctionCallOutput, Origin, WireApi
+from streamlib_parsers.items import FunctionCallOutput, Origin, ResponseItem, WireApi
 from streamlib_parsers.limits import LIMITS
 from tests.support.gateways import (
     MODELS,
@@ -89,15 +89,17 @@ def joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"role": turn["role"], "content": turn["content"]} for turn in turns]
 
 
-@stream_or_body
-@pytest.mark.parametrize("model", MODELS)
-async def test_client_that_joins_turns_by_id_keeps_them_apart(model: WireApi, stream: bool) -> None:
-    upstream = Upstream(*[turn(model, place) for place in ("Riga", "Bonn", "Rome")])
+PLACES = ("Riga", "Bonn", "Rome", "Lima")
+
+
+async def last_history(model: WireApi, *, stream: bool) -> tuple[ResponseItem, ...]:
+    """What the model reads in the last of four requests, after three of its responses."""
+    upstream = Upstream(*[turn(model, place) for place in PLACES])
     prompt = Prompt("Weather in all?", tools=[WEATHER], max_output_tokens=4000, reasoning="low")
     request = msgspec.json.decode(client_request("messages", prompt).body)
     messages: list[dict[str, Any]] = list(request["messages"])
     async with serving(upstream, rule(model)) as client:
-        for _ in range(3):
+        for _ in PLACES:
             body = {**request, "messages": joined(messages), "stream": stream}
             headers = {"content-type": "application/json"}
             response = await client.post(
@@ -110,6 +112,21 @@ async def test_client_that_joins_turns_by_id_keeps_them_apart(model: WireApi, st
                 if block["type"] == "tool_use"
             ]
             messages += [message, {"role": "user", "content": results}]
-    items = parse_request(model, upstream.requests[-1].body).items
+    return parse_request(model, upstream.requests[-1].body).items
+
+
+@stream_or_body
+@pytest.mark.parametrize("model", MODELS)
+async def test_client_that_joins_turns_by_id_keeps_them_apart(model: WireApi, stream: bool) -> None:
+    items = await last_history(model, stream=stream)
     order = [type(item) for item in items if isinstance(item, (FunctionCall, FunctionCallOutput))]
-    assert order == [FunctionCall, FunctionCallOutput] * 2
+    assert order == [FunctionCall, FunctionCallOutput] * 3
+
+
+@stream_or_body
+@pytest.mark.parametrize("model", ["ollama", "cohere"])
+async def test_each_unsigned_reasoning_comes_back(model: WireApi, stream: bool) -> None:
+    """Once one of three: the client keeps the thoughts of the turn that it knows by its id."""
+    items = await last_history(model, stream=stream)
+    texts = [item.content for item in items if isinstance(item, Reasoning)]
+    assert texts == [f"I need {place}." for place in PLACES[:3]]

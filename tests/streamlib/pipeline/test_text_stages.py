@@ -124,7 +124,7 @@ def test_units_are_deltas_of_their_own(stage: Keep, deltas: list[str]) -> None:
 
 
 def test_units_are_refused_when_longest_is_no_number() -> None:
-    with pytest.raises(ValueError, match="longest is positive"):
+    with pytest.raises(ValueError, match="longest is a whole number from 1"):
         sentences(longest=0)
 
 
@@ -141,7 +141,7 @@ def test_units_are_refused_when_longest_is_no_number() -> None:
         ({"pattern": "a", "with_": "", "of": "text"}, "one of text"),
         ({"pattern": "a", "with_": "", "of": ("words",)}, "text, reasoning, refusal, arguments"),
         ({"pattern": "a", "with_": "", "of": ()}, "no text"),
-        ({"pattern": "a", "with_": "", "longest": 0}, "longest is positive"),
+        ({"pattern": "a", "with_": "", "longest": 0}, "longest is a whole number from 1"),
     ],
 )
 def test_replace_refuses_what_cannot_be(arguments: dict[str, Any], fault: str) -> None:
@@ -364,7 +364,7 @@ async def test_limit_ends_after_its_seconds() -> None:
 
 @pytest.mark.parametrize("numbers", [{}, {"characters": 0}, {"seconds": -1}])
 def test_limit_refuses_what_is_no_limit(numbers: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"limit takes|positive"):
+    with pytest.raises(ValueError, match=r"limit takes|from 1|more than 0"):
         limit(**numbers)
 
 

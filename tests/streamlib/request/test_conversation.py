@@ -54,8 +54,10 @@ def test_history_that_cannot_be_saved_leaves_the_file(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     History([user("before")]).save(path)
     wrong: Any = "no item"
+    history = History([user("after")])
+    history[:] = [wrong]
     with pytest.raises(TypeError, match="not an item"):
-        History([user("after"), wrong]).save(path)
+        history.save(path)
     assert History.load(path) == [user("before")]
     path.write_text("{}")
     with pytest.raises(ValueError, match="not a saved history"):

@@ -15,15 +15,18 @@ import pytest
 
 import streamlib
 from streamlib import (
+    Audio,
     CacheOptions,
     Client,
     Deadlines,
+    Document,
     FunctionCall,
     FunctionCallOutput,
     History,
     Image,
     Message,
     Prompt,
+    Reasoning,
     ReasoningOptions,
     Response,
     RetryPolicy,
@@ -36,6 +39,20 @@ from streamlib import (
     register,
     user,
 )
+from streamlib.pipeline import (
+    coalesce,
+    fallback,
+    guard,
+    limit,
+    map_async,
+    merge,
+    race,
+    smooth,
+    tee,
+    timeout,
+    window,
+    words,
+)
 from streamlib.tools import agent
 from streamlib.wires.decoders import parse_request
 from streamlib_parsers.hosted_tools import HostedTool
@@ -44,6 +61,7 @@ from streamlib_parsers.stream_error import StreamError
 from tests.support.cases import each_case
 
 MODEL: Final = "openai:gpt-5"
+DATA: Final = b"\x89PNG\r\n\x1a\n"
 UNTYPED: Final[Any] = Message
 """The class, for values that its types forbid."""
 
@@ -106,10 +124,28 @@ def built(meant: str, written: str, **options: Any) -> dict[str, Mistake]:
     return rows
 
 
-def any_call(function: Callable[..., object], *values: Any, **named: Any) -> Callable[[], object]:
+def any_call(
+    function: Callable[..., object], /, *values: Any, **named: Any
+) -> Callable[[], object]:
     """A call that its types forbid."""
     return lambda: function(*values, **named)
 
+
+def awaited(make: Callable[[], Any]) -> Callable[[], object]:
+    """A value that is awaited though it cannot be."""
+
+    def run() -> None:
+        make().__await__()
+
+    return run
+
+
+def stream_of(kind: Any) -> Any:
+    """A stream, which sends nothing before it is entered."""
+    return kind(api_key="k").stream("hi", MODEL)
+
+
+SYNC: Final = "`with …` and `for …`"
 
 CALL: Final = FunctionCall("c", "look", "{}")
 
@@ -179,6 +215,7 @@ MISTAKES: Final[dict[str, Mistake]] = {
     "metadata in a text": prompt("a dict of texts", metadata="a"),
     "fewer tokens than none": prompt("from 0", ValueError, max_output_tokens=-5),
     "part of a token": prompt("a whole number", max_output_tokens=1.5),
+    "temperature in percent": prompt("from 0 to 10", ValueError, temperature=30),
     "negative temperature": prompt("from 0", ValueError, temperature=-0.1),
     "temperature without a value": prompt("from 0", ValueError, temperature=float("nan")),
     "temperature in a text": prompt("a number", temperature="hot"),
@@ -336,11 +373,116 @@ MISTAKES: Final[dict[str, Mistake]] = {
     "a name registered": Mistake(any_call(register, "openai"), TypeError, "openai", "Provider(…)"),
     "a text added": Mistake(any_call(History().add, "hi"), TypeError, "hi", "history.user(…)"),
     "output that is no JSON": Mistake(any_call(CALL.output, look), TypeError, "function", "JSON"),
+    "reasoning of a number": Mistake(
+        any_call(lambda: Prompt([Reasoning(untyped(5))])), TypeError, "content", "a text"
+    ),
+    "summary in a text": Mistake(
+        any_call(lambda: Prompt([Reasoning(summary=untyped("a"))])),
+        TypeError,
+        "summary",
+        "a list of texts",
+    ),
+    **{
+        f"{kind.__name__}({name}=5)": Mistake(
+            any_call(kind, **{"data": DATA, name: 5}), TypeError, name, "a text"
+        )
+        for kind in (Image, Document, Audio)
+        for name in ("media_type", "name")
+    },
+    "an address of a number": Mistake(any_call(Image, url=5), TypeError, "url", "a text"),
+    "a history of dicts": Mistake(
+        any_call(History, [{"role": "user", "content": "hi"}]),
+        TypeError,
+        "'role'",
+        "streamlib.history.load_transcript",
+    ),
+    "a text as a history": Mistake(any_call(History, "hi"), TypeError, "'hi'", "user(…)"),
+    "a text appended": Mistake(any_call(History().append, "x"), TypeError, "'x'", "user(…)"),
+    "a text inserted": Mistake(any_call(History().insert, 0, "x"), TypeError, "'x'", "user(…)"),
+    "a response as a list": Mistake(
+        any_call(History().extend, Response()), TypeError, "Response", "response.items"
+    ),
+    "texts added to a history": Mistake(
+        any_call(History().__iadd__, ["x"]), TypeError, "'x'", "user(…)"
+    ),
+    # streams that are read in another way
+    "await of a stream": Mistake(
+        awaited(lambda: stream_of(Client)), TypeError, "`await`", "`await client.respond(…)`"
+    ),
+    "for of a stream": Mistake(
+        any_call(lambda: list(stream_of(Client))), TypeError, "`for`", "`async for"
+    ),
+    "with of a stream": Mistake(
+        any_call(lambda: stream_of(Client).__enter__()), TypeError, "`with`", "`async with"
+    ),
+    "with of a client": Mistake(
+        any_call(lambda: untyped(Client()).__enter__()), TypeError, "`with`", "`async with"
+    ),
+    "for of a pipeline": Mistake(
+        any_call(lambda: list(stream_of(Client).pipe(words()))),
+        TypeError,
+        "`for`",
+        "`async for",
+    ),
+    "await of a sync stream": Mistake(
+        awaited(lambda: stream_of(SyncClient)), TypeError, "`await`", SYNC
+    ),
+    "async with of a sync client": Mistake(
+        any_call(lambda: untyped(SyncClient()).__aenter__()), TypeError, "`async with`", SYNC
+    ),
+    # stages of a pipeline
+    **{
+        f"{stage.__name__}({name}={value!r})": Mistake(
+            any_call(stage, **{**further, name: value}), error, name, meant
+        )
+        for stage, name, value, error, meant, further in (
+            (limit, "characters", 2.5, TypeError, "a whole number from 1", {}),
+            (limit, "characters", True, TypeError, "a whole number from 1", {}),
+            (limit, "characters", 0, ValueError, "a whole number from 1", {}),
+            (limit, "seconds", "3", TypeError, "more than 0 seconds", {}),
+            (window, "events", "3", TypeError, "a whole number from 1", {}),
+            (window, "seconds", float("nan"), ValueError, "more than 0 seconds", {}),
+            (words, "longest", "3", TypeError, "a whole number from 1", {}),
+            (coalesce, "interval", None, TypeError, "0 or more seconds", {}),
+            (smooth, "lag", "slow", TypeError, "0 or more seconds", {}),
+            (timeout, "gap", "30", TypeError, "more than 0 seconds", {}),
+            (tee, "count", 2.0, TypeError, "a whole number from 1", {"source": None}),
+            (merge, "ahead", "1", TypeError, "a whole number from 1", {"streams": {}}),
+            (map_async, "concurrency", 0.5, TypeError, "a whole number", {"function": look}),
+            (guard, "ahead", 1.5, TypeError, "a whole number from 1", {"check": look}),
+            (race, "after", "1", TypeError, "0 or more seconds", {"starts": [look]}),
+            (fallback, "deadline", "1", TypeError, "more than 0", {"starts": [look]}),
+        )
+    },
     # clients
+    **{
+        f"{kind.__name__} with a key alone": Mistake(
+            any_call(kind, "sk-secret"), TypeError, kind.__name__, "api_key=…"
+        )
+        for kind in (Client, SyncClient)
+    },
+    **{
+        f"{kind.__name__}.stream({name}='no')": Mistake(
+            any_call(
+                lambda kind, name: kind(api_key="k").stream("hi", MODEL, **{name: "no"}), kind, name
+            ),
+            TypeError,
+            name,
+            "True or False",
+        )
+        for kind in (Client, SyncClient)
+        for name in ("strict", "strict_origin", "resume")
+    },
+    "build(strict='no')": Mistake(
+        any_call(streamlib.build, "hi", MODEL, strict="no"), TypeError, "strict", "True or False"
+    ),
     **{
         f"{kind.__name__}({name}={value!r:.30})": client(kind, meant, error, **{name: value})
         for kind in (Client, SyncClient)
         for name, value, error, meant in (
+            ("api_key", {"opnai": "k"}, ValueError, "'openai'"),
+            ("api_key", {"Anthropic": "k"}, ValueError, "'anthropic'"),
+            ("resume", "yes", TypeError, "True or False"),
             ("retry", 3, TypeError, "RetryPolicy"),
             ("deadlines", 30, TypeError, "Deadlines"),
             ("limits", 10, TypeError, "Limits"),
@@ -433,6 +575,15 @@ def test_mistake_names_what_was_written_and_what_to_write(name: str) -> None:
     assert type(raised_.value) is mistake.error
 
 
+def test_key_without_a_name_is_not_repeated() -> None:
+    for kind in (Client, SyncClient):
+        with pytest.raises(TypeError) as raised_:
+            untyped(kind)("sk-secret")
+        # the last frames are the library's
+        frames = [frame.frame.f_locals for frame in raised_.traceback[1:]]
+        assert "sk-secret" not in f"{raised_.value} {frames}"
+
+
 # --- servers that are not the one that was meant ---
 
 
@@ -467,6 +618,25 @@ async def test_dead_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- what is meant is taken ---
+
+
+@pytest.mark.parametrize("name", ["openai-eu", "openai2", "my-claude", "acme", "openai", "custom"])
+def test_keys_of_own_providers_are_taken(name: str) -> None:
+    """A stream may have a provider of its own, whose name is similar to another."""
+    assert Client(api_key={name: "k"})
+
+
+async def test_stream_of_a_start_is_not_awaited() -> None:
+    async with Client(api_key="k") as client_:
+        started = fallback([lambda: client_.stream("hi", MODEL, base_url="http://127.0.0.1:9")])
+        with pytest.raises(StreamError, match="connection"):
+            async with started as events:
+                _ = [event async for event in events]
+
+
+@pytest.mark.parametrize("temperature", [0, 2, 5.0])
+def test_temperatures_of_local_models_are_taken(temperature: float) -> None:
+    assert Prompt("hi", temperature=temperature)
 
 
 def test_prompt_takes_functions_as_tools() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import get_args
 
 import pytest
@@ -24,7 +25,7 @@ from streamlib_parsers.events import (
     ResponseMetadata,
 )
 from streamlib_parsers.item_base import WireApi
-from streamlib_parsers.items import FunctionCallOutput, Message, Text
+from streamlib_parsers.items import FunctionCallOutput, Message, Origin, Text
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
 from tests.support.cases import each_case
 
@@ -95,9 +96,10 @@ VALUES: tuple[object, ...] = (
 @each_case("key", RESERVED.split())
 def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None:
     """Metadata of any upstream, under the names that this wire or another one uses itself."""
-    for value in VALUES:
+    # a response of unknown origin, and one of the wire's own provider, whose keys are kept
+    for value, origin in product(VALUES, (None, Origin(wire_api))):
         for is_late in (False, True):
-            events = _events({key: value}, is_late=is_late)
+            events = _events({key: value}, is_late=is_late, origin=origin)
             encode = encoder(wire_api, response_id="r_1")
             sent = b"".join(map(encode.feed, events)) + encode.close()
             read = parser(wire_api)
@@ -124,12 +126,14 @@ def test_metadata_is_written_or_reported(wire_api: WireApi, key: str) -> None:
         assert value is None or named or f'"{key}"'.encode() in body
 
 
-def _events(values: dict[str, object], *, is_late: bool) -> list[ResponseEvent]:
+def _events(
+    values: dict[str, object], *, is_late: bool, origin: Origin | None = None
+) -> list[ResponseEvent]:
     events: list[ResponseEvent] = [
         Created("r_1", "m"),
-        OutputItemAdded(0, Message("assistant")),
+        OutputItemAdded(0, Message("assistant", origin=origin)),
         OutputTextDelta(0, 0, "Hi"),
-        OutputItemDone(0, Message("assistant", [Text("Hi")])),
+        OutputItemDone(0, Message("assistant", [Text("Hi")], origin=origin)),
         Completed("r_1", "m", stop_reason="stop"),
     ]
     events.insert(4 if is_late else 1, ResponseMetadata(values))

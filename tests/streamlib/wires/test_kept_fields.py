@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from streamlib import Message, Origin, Prompt, Request, StreamError, build, parse_request, user
+from streamlib import (
+    CacheOptions,
+    Message,
+    Origin,
+    Prompt,
+    ReasoningOptions,
+    Request,
+    StreamError,
+    build,
+    parse_request,
+    user,
+)
 from streamlib.tools import run_calls
 from streamlib_parsers import FunctionCall, FunctionCallOutput, Response
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.coercion import unwrapped
-from streamlib_parsers.item_base import WireApi
 from streamlib_parsers.protocol import parser
 from tests.support.cases import each_case
 
@@ -204,7 +214,44 @@ def converse_turns(*blocks: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [ASKED, answer, ASKED]}
 
 
-KEPT: dict[str, tuple[WireApi, dict[str, Any]]] = {
+def chat_turn(**said: Any) -> dict[str, Any]:
+    """A request with one assistant message, and the results of its calls."""
+    after = RESULT if "tool_calls" in said else USER
+    return {"messages": [USER, {"role": "assistant", **said}, after]}
+
+
+def gemini_turn(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"contents": [GEMINI_USER, {"role": "model", "parts": list(parts)}, GEMINI_USER]}
+
+
+def thought(*summary: dict[str, Any]) -> dict[str, Any]:
+    step = {"type": "thought", "signature": "c2ln", "summary": list(summary)}
+    return {"input": [STEP, step, STEP]}
+
+
+def cached(mark: dict[str, Any]) -> dict[str, Any]:
+    """A request with a mark on each kind of place, and of the whole."""
+    block = {"type": "text", "text": "Hi", "cache_control": mark}
+    turn = {"role": "user", "content": [block]}
+    tool = {"name": "f", "input_schema": {"type": "object"}, "cache_control": mark}
+    return {
+        "max_tokens": 5,
+        "messages": [turn],
+        "system": [block],
+        "tools": [tool],
+        "cache_control": mark,
+    }
+
+
+GEMINI_USER: dict[str, Any] = {"role": "user", "parts": [{"text": "Hi"}]}
+STEP: dict[str, Any] = {"type": "user_input", "content": [{"type": "text", "text": "Hi"}]}
+PICTURE: dict[str, Any] = {"url": "https://example.com/a.png", "detail": ""}
+CONVERSE_CALL: dict[str, Any] = {"toolUseId": "c", "name": "f", "input": {}}
+CONVERSE_RESULT: dict[str, Any] = {"toolUseId": "c", "content": [{"text": "ok"}]}
+EMPTY_POINT: dict[str, Any] = {"cachePoint": {"type": "default", "ttl": ""}}
+CALLED: list[dict[str, Any]] = [{**CALL, "function": FUNCTION}]
+
+KEPT: dict[str, tuple[str, dict[str, Any]]] = {
     "empty key of a call": ("chat", chat_calls({**CALL, "beam": "", "function": FUNCTION})),
     "empty key of a function": ("chat", chat_calls({**CALL, "function": {**FUNCTION, "beam": ""}})),
     "key of audio": (
@@ -220,6 +267,110 @@ KEPT: dict[str, tuple[WireApi, dict[str, Any]]] = {
     "key of a thought": (
         "converse",
         converse_turns({"reasoningContent": {"reasoningText": THOUGHT, "beam": ""}}),
+    ),
+    "empty text beside calls": ("chat", chat_turn(content="", tool_calls=CALLED)),
+    "empty text beside a free-form call": (
+        "chat",
+        chat_turn(
+            content="",
+            tool_calls=[{"id": "c", "type": "custom", "custom": {"name": "f", "input": ""}}],
+        ),
+    ),
+    "empty text beside a refusal": ("chat", chat_turn(content="", refusal="No.")),
+    "null beside calls": ("chat", chat_turn(content=None, tool_calls=CALLED)),
+    "empty refusal": ("chat", chat_turn(content="Hi", refusal="")),
+    "empty reasoning": (
+        "chat",
+        chat_turn(content="", reasoning_content="", tool_calls=CALLED),
+    ),
+    "empty detail of an image": (
+        "chat",
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": PICTURE}]}]},
+    ),
+    "no alternatives of tokens": (
+        "chat",
+        {"messages": [USER], "logprobs": True, "top_logprobs": 0},
+    ),
+    "no alternatives of tokens of Gemini": (
+        "gemini",
+        {
+            **gemini_turn({"text": "a"}),
+            "generationConfig": {"responseLogprobs": True, "logprobs": 0},
+        },
+    ),
+    "lifetimes of each mark of Chat": (
+        "openrouter",
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": "Hi", "cache_control": mark}],
+                }
+                for mark in (
+                    {"type": "ephemeral", "ttl": "1h"},
+                    {"type": "ephemeral", "ttl": "5m"},
+                    {"type": "ephemeral"},
+                )
+            ]
+        },
+    ),
+    "empty lifetime of a mark": ("messages", cached({"type": "ephemeral", "ttl": ""})),
+    "lifetime of a mark": ("messages", cached({"type": "ephemeral", "ttl": "1h"})),
+    "key beside a schema": (
+        "messages",
+        {
+            "max_tokens": 5,
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+            "output_config": {"format": {"type": "json_schema", "schema": {}, "beam": 0}},
+        },
+    ),
+    "empty signature of a text": ("gemini", gemini_turn({"text": "a", "thoughtSignature": ""})),
+    "empty signature of a thought": (
+        "gemini",
+        gemini_turn({"text": "a", "thought": True, "thoughtSignature": ""}, {"text": "b"}),
+    ),
+    "thoughts not asked for": (
+        "gemini",
+        {
+            **gemini_turn({"text": "a"}),
+            "generationConfig": {"thinkingConfig": {"includeThoughts": False}},
+        },
+    ),
+    "thoughts not asked for beside a budget": (
+        "gemini",
+        {
+            **gemini_turn({"text": "a"}),
+            "generationConfig": {
+                "thinkingConfig": {"thinkingBudget": 512, "includeThoughts": False}
+            },
+        },
+    ),
+    "empty summary of a thought": ("interactions", thought()),
+    "empty paragraph of a summary": (
+        "interactions",
+        thought({"type": "text", "text": ""}, {"type": "text", "text": "b"}),
+    ),
+    "key beside a call": (
+        "converse",
+        {
+            "messages": [
+                ASKED,
+                {
+                    "role": "assistant",
+                    "content": [{"toolUse": {**CONVERSE_CALL, "beam": 1}, "beam": 0}],
+                },
+                {
+                    "role": "user",
+                    "content": [{"toolResult": {**CONVERSE_RESULT, "beam": 1}, "beam": 0}],
+                },
+            ],
+            "toolConfig": {"tools": [TOOL]},
+        },
+    ),
+    "key beside a text": ("converse", converse_turns({"text": "Hm.", "beam": 0})),
+    "key beside a thought": (
+        "converse",
+        converse_turns({"reasoningContent": {"reasoningText": THOUGHT}, "beam": 0}),
     ),
     "key of a cache point": ("converse", converse_turns({"text": "Hm."}, POINT)),
     "key of a cache point of the system": (
@@ -252,13 +403,23 @@ KEPT: dict[str, tuple[WireApi, dict[str, Any]]] = {
         },
     ),
 }
-"""What a client said -> its wire and the request: it comes back as it was."""
+"""What a client said -> its wire or provider, and the request: it comes back as it was."""
+
+
+MODELS = {
+    "gemini": "google:gemini-2.5-flash",
+    "chat": "custom:m",
+    "openrouter": "openrouter:anthropic/claude-opus-4.8",
+    "messages": "anthropic:claude-opus-4-8",
+}
+"""Models that take what is in the requests."""
 
 
 @each_case("name", KEPT)
 def test_a_request_comes_back_with_every_key(name: str) -> None:
-    wire, request = KEPT[name]
-    model = {"gemini": "google:gemini-2.5-flash", "chat": "custom:m"}.get(wire, "")
+    place, request = KEPT[name]
+    wire: Any = "chat" if place == "openrouter" else place
+    model = MODELS.get(place, "")
     again = built(wire, parse_request(wire, json.dumps({"model": "m", **request}).encode()), model)
     written = body(again)
     assert {key: written.get(key) for key in request} == request
@@ -272,16 +433,6 @@ def test_keys_of_a_message_stand_once_on_ollama() -> None:
     again = built("ollama", parse_request("ollama", request))
     assert again.body.count(b"beam") == 1
     assert body(again)["messages"][1]["beam"] == 0
-
-
-def test_key_beside_a_result_of_converse_is_sent() -> None:
-    call = {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}
-    result = {"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}, "beam": 0}
-    messages: list[dict[str, Any]] = [ASKED, {"role": "assistant", "content": [call]}]
-    messages.append({"role": "user", "content": [result]})
-    request = json.dumps({"messages": messages, "toolConfig": {"tools": [TOOL]}}).encode()
-    again = built("converse", parse_request("converse", request))
-    assert body(again)["messages"][2]["content"][0]["toolResult"]["beam"] == 0
 
 
 @pytest.mark.parametrize("media_type", ["", None, "text/plain"])
@@ -301,3 +452,99 @@ def test_key_of_a_call_is_sent_or_reported(model: str, call: dict[str, Any]) -> 
     again = built("chat", parse_request("chat", request.encode()), model)
     is_reported = any("no further keys" in change.reason for change in again.report)
     assert (b"beam" in again.body) != is_reported
+
+
+# --- what cannot be kept is reported ---
+
+REPORTED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "empty arguments": (
+        "chat",
+        chat_calls({**CALL, "function": {"name": "f", "arguments": ""}}),
+        "changed /input/1/arguments",
+    ),
+    "empty list of calls": ("chat", chat_turn(content="Hi", tool_calls=[]), "dropped /input/1"),
+    "empty lifetime of a point": (
+        "converse",
+        {"messages": [{"role": "user", "content": [*ASKED["content"], EMPTY_POINT]}]},
+        "dropped /cache/ttl",
+    ),
+    "turn of an empty plan": (
+        "cohere",
+        {
+            "messages": [
+                USER,
+                {"role": "assistant", "content": "", "tool_plan": "", "tool_calls": []},
+                USER,
+            ]
+        },
+        "dropped /input/1",
+    ),
+}
+"""What a client said -> its wire, the request, and the change that names it."""
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_a_value_that_is_not_sent_is_reported(name: str) -> None:
+    wire, request, change = REPORTED[name]
+    again = built(wire, parse_request(wire, json.dumps({"model": "m", **request}).encode()))
+    assert change in [f"{entry.action} {entry.path}" for entry in again.report]
+
+
+@pytest.mark.parametrize("provider", ["openai:gpt-5", "groq:llama"])
+def test_number_of_tokens_goes_with_its_switch(provider: str) -> None:
+    """Servers refuse `top_logprobs` without `logprobs`, which these do not take."""
+    request = {"model": "m", "messages": [USER], "logprobs": True, "top_logprobs": 0}
+    again = built("chat", parse_request("chat", json.dumps(request).encode()), provider)
+    assert b"logprobs" not in again.body
+    assert "/logprobs" in [change.path for change in again.report]
+
+
+def test_empty_arguments_of_a_response_are_not_reported() -> None:
+    """A provider streams them for a call without arguments: `strict=True` may not fail for it."""
+    origin = built("chat", Prompt("x"), "custom:m").origin
+    call = FunctionCall("c", "f", "", origin=origin)
+    request = built("chat", Prompt([user("x"), call, call.output("ok")]), "custom:m")
+    assert request.report == []
+
+
+@pytest.mark.parametrize("target", ["openai:gpt-5.6", "ollama:m", "cohere:m"])
+def test_lifetimes_of_marks_are_reported_where_there_are_none(target: str) -> None:
+    marks = CacheOptions(breakpoints=[0], lifetimes={0: "1h"})
+    request = build(Prompt([user("x")], cache=marks), target)
+    reported = [change.path for change in request.report]
+    assert {"/cache/lifetimes", "/cache"} & set(reported)
+
+
+def test_empty_texts_beside_calls_are_no_items_elsewhere() -> None:
+    request = {"model": "m", **chat_turn(content="", tool_calls=CALLED)}
+    prompt = parse_request("chat", json.dumps(request).encode())
+    for wire in ("messages", "responses", "gemini", "ollama", "cohere"):
+        changes = [change.reason for change in built(wire, prompt).report]
+        assert not any("empty" in reason or "without content" in reason for reason in changes)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "path"),
+    [
+        ("anthropic:claude-opus-4-8", {"effort": "low", "budget": 3000}, "/reasoning/budget"),
+        ("openai:gpt-5", {"effort": "low", "budget": 3000}, "/reasoning/budget"),
+        ("qwen:qwen3-max", {"effort": "low", "budget": 3000}, "/reasoning/effort"),
+        ("openrouter:a/b", {"effort": "max", "budget": 0}, "/reasoning/effort"),
+        ("cohere:command-a-reasoning", {"effort": "low"}, "/reasoning"),
+        ("anthropic:claude-opus-4-8", {"effort": "off", "display": "summarized"}, "display"),
+        ("deepseek:deepseek-chat", {"effort": "off", "budget": 3000}, "/reasoning/budget"),
+        ("ollama:gpt-oss", {"effort": "off", "budget": 3000}, "/reasoning/budget"),
+    ],
+)
+def test_reasoning_in_another_form_is_reported(target: str, options: Any, path: str) -> None:
+    wire: Any = "chat" if target.startswith("openai") else None
+    request = build(Prompt("x", reasoning=ReasoningOptions(**options)), target, wire_api=wire)
+    assert any(change.path.endswith(path) for change in request.report)
+
+
+def test_number_of_tokens_of_cohere_stays_without_a_report() -> None:
+    thinking = {"type": "enabled", "token_budget": 1024}
+    request = {"model": "command-a-reasoning", "messages": [USER], "thinking": thinking}
+    again = built("cohere", parse_request("cohere", json.dumps(request).encode()))
+    assert body(again)["thinking"] == thinking
+    assert again.report == []

@@ -10,6 +10,7 @@ from streamlib import (
     Change,
     FunctionCall,
     Message,
+    Opaque,
     Response,
     ServerToolCall,
     ServerToolResult,
@@ -143,3 +144,14 @@ def test_counts_that_disagree_are_read_again_or_reported(wire_api: WireApi, usag
     expected = (usage.input_tokens, usage.output_tokens)
     is_same = (read.input_tokens, read.output_tokens) == expected
     assert is_same or "/usage" in losses(report)
+
+
+@each_wire
+def test_unknown_item_of_another_wire_is_left_out_and_reported(wire_api: WireApi) -> None:
+    """Cohere and Interactions wrote it as it came, with the state of its provider."""
+    made_by: WireApi = "messages" if wire_api == "responses" else "responses"
+    payload = {"type": "agent_message", "content": [{"encrypted_content": "c2VjcmV0"}]}
+    events = stream(Opaque("agent_message", payload, origin=Origin(made_by)), "stop")
+    body, report = encoded(wire_api, events)
+    assert b"c2VjcmV0" not in body
+    assert [change for change in report if "paque" in change.path or "agent" in change.path]

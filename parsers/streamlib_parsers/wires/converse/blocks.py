@@ -37,6 +37,18 @@ from streamlib_parsers.wires.converse.payloads import (
 CALLS: Final = (FunctionCall, ServerToolCall)
 
 
+BESIDE: Final = "(beside)"
+"""Key in `native` of what stands beside the member of a block, where `native` holds what is in it.
+No member can have this name."""
+
+
+def _native(inside: JsonObject | None, siblings: JsonObject) -> JsonObject | None:
+    """`native` of an item: keys inside the member of its block, and those beside it."""
+    if not siblings:
+        return inside
+    return {**(inside or {}), BESIDE: siblings}
+
+
 class BlockStart(NamedTuple):
     """What the start of a block contains.
 
@@ -51,12 +63,12 @@ class BlockStart(NamedTuple):
 
 def _text_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     text = msgspec.json.decode(raw, type=str)
-    return BlockStart(Message("assistant", native=siblings or None), (Delta(text=text),))
+    return BlockStart(Message("assistant", native=_native(None, siblings)), (Delta(text=text),))
 
 
 def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=CitationsContent)
-    native = rest_of({**siblings, **msgspec.json.decode(raw)}, "content", "citations")
+    native = _native(rest_of(msgspec.json.decode(raw), "content", "citations"), siblings)
     # Texts first: a citation names no part, so it is an annotation of the complete text.
     texts = [Delta(text=string_at(part, "text")) for part in block.content]
     citations = [Delta(citation=citation) for citation in block.citations]
@@ -66,11 +78,11 @@ def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 def _reasoning_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=ReasoningContent)
     members = msgspec.json.decode(raw, type=dict[str, Any])
-    native = rest_of({**siblings, **members}, *ReasoningContent.__struct_encode_fields__)
+    native = rest_of(members, *ReasoningContent.__struct_encode_fields__)
     inner = rest_of(members.get("reasoningText") or {}, *ReasoningText.__struct_encode_fields__)
     if inner:
         native = {**(native or {}), "reasoningText": inner}
-    item = Reasoning(redacted=block.is_redacted(), native=native)
+    item = Reasoning(redacted=block.is_redacted(), native=_native(native, siblings))
     if block == ReasoningContent():
         # Nothing to read. As a delta it would be unknown, and mark the item incomplete.
         return BlockStart(item)
@@ -82,7 +94,7 @@ def _tool_use_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     arguments = bytes(members.pop("input", b""))
     if arguments == b"null":
         arguments = b""
-    block = {**siblings, **decode_values(members)}
+    block = decode_values(members)
     kind = string_at(block, "type")
     call_id = string_at(block, "toolUseId")
     name = string_at(block, "name")
@@ -91,6 +103,7 @@ def _tool_use_block(raw: Raw, siblings: JsonObject) -> BlockStart:
         native = rest_of(block, "toolUseId", "name", "type")
     else:
         native = rest_of(block, "toolUseId", "name")
+    native = _native(native, siblings)
     if kind == "server_tool_use":
         # Run by the provider (Nova's code interpreter): the caller must not answer it.
         return BlockStart(ServerToolCall(call_id, name, native=native), arguments=arguments)
@@ -98,7 +111,7 @@ def _tool_use_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 
 
 def _tool_result_block(raw: Raw, siblings: JsonObject) -> BlockStart:
-    block = {**siblings, **msgspec.json.decode(raw, type=dict[str, Any])}
+    block = msgspec.json.decode(raw, type=dict[str, Any])
     content = block.get("content")
     if not isinstance(content, list):
         # In a stream the content arrives in deltas.
@@ -107,7 +120,7 @@ def _tool_result_block(raw: Raw, siblings: JsonObject) -> BlockStart:
         call_id=string_at(block, "toolUseId"),
         name=string_at(block, "type").removesuffix("_result"),
         output=content,
-        native=rest_of(block, "toolUseId", "content"),
+        native=_native(rest_of(block, "toolUseId", "content"), siblings),
     )
     return BlockStart(item)
 
@@ -116,7 +129,7 @@ def _image_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=dict[str, Any])
     # `image/*`: without a format the item is still an image, and its deltas can be applied.
     image = unchecked(Image)(media_type=f"image/{string_at(block, 'format') or '*'}")
-    native = rest_of({**siblings, **block}, "format", "source", "error")
+    native = _native(rest_of(block, "format", "source", "error"), siblings)
     item = Message("assistant", (image,), native=native)
     if block.get("source") or block.get("error"):
         # Complete bodies have the image here; an error is a delta that marks the item incomplete.

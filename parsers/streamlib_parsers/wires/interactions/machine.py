@@ -277,6 +277,10 @@ class Machine:
                 opened.contents.complete(content)
                 opened.text_delta = None
         for content in objects_at(step, "summary"):
+            if content.get("text") == "":
+                # No delta says it: it is kept as a content of another kind is.
+                self._keep_content(opened, content)
+                continue
             self._add_summary(opened, content)
             opened.paragraph = len(opened.item.summary)
 
@@ -400,6 +404,9 @@ class Machine:
             if beside:
                 step.summary[str(step.paragraph + step.image_count)] = beside
             return
+        self._keep_content(step, content)
+
+    def _keep_content(self, step: Step, content: dict[str, Any]) -> None:
         step.paragraph = len(step.item.summary)
         step.summary[str(step.paragraph + step.image_count)] = content
         step.image_count += 1

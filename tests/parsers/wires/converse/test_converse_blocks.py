@@ -362,7 +362,7 @@ def test_every_block_of_a_body_becomes_an_item() -> None:
         ),
         Message("assistant", (Image(data="UklG", media_type="image/webp"),)),
         Opaque("audio", {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}}),
-        Message("assistant", (Text(""),), native={"type": "text"}),
+        Message("assistant", (Text(""),), native={"(beside)": {"type": "text"}}),
     ]
 
 

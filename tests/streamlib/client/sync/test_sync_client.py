@@ -74,7 +74,7 @@ def test_view_is_not_read_while_events_are_delivered(name: str) -> None:
 def test_names_and_options_are_those_of_the_client() -> None:
     assert set(get_type_hints(SyncOptions)) == set(
         inspect.signature(Client.__init__).parameters
-    ) - {"self", "unknown"}
+    ) - {"self", "values", "unknown"}
     assert set(get_type_hints(StreamOptions)) == set(
         inspect.signature(Client.stream).parameters
     ) - {"self", "prompt", "model", "unknown"}

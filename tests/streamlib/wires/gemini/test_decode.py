@@ -226,7 +226,8 @@ def test_thinking_is_read_in_every_form(thinking: Any, reasoning: Any) -> None:
     )
     assert prompt.reasoning == reasoning
     sent = rebuilt(prompt).get("generationConfig", {}).get("thinkingConfig", {})
-    assert sent == camel(thinking)
+    assert camel(sent) == camel(thinking)
+    assert (False in sent.values()) == (False in thinking.values())
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from streamlib import (
     encode_body,
     encoder,
 )
+from streamlib.client.background import stored_url
 from streamlib.client.setup import with_headers
 from streamlib.wires.decoders import parse_request
 from streamlib_parsers import ResponseEvent, parse_body, parser
@@ -151,6 +152,9 @@ def test_beta_of_agents_is_derived_in_one_header(headers: dict[str, str], sent: 
     request = request_of(History().user("Hi"), extra=extra, headers=headers)
     found = {name: value for name, value in request.headers.items() if "beta" in name.lower()}
     assert found == {"openai-beta": sent}
+    # as the official SDK, also for what is stored
+    assert request.url == "https://api.openai.com/v1/responses?beta=true"
+    assert stored_url(request.url, "r", "cancel").endswith("/responses/r/cancel?beta=true")
     joined = with_headers(request, {"openai-beta": "y=2"})
     assert isinstance(joined, Request)
     assert joined.headers["openai-beta"] == f"{sent},y=2"
@@ -158,7 +162,9 @@ def test_beta_of_agents_is_derived_in_one_header(headers: dict[str, str], sent: 
 
 @pytest.mark.parametrize("extra", [{}, {"multi_agent": {"enabled": False}}, {"multi_agent": None}])
 def test_beta_is_left_out_without_agents(extra: Json) -> None:
-    assert "openai-beta" not in request_of(History().user("Hi"), extra=extra).headers
+    request = request_of(History().user("Hi"), extra=extra)
+    assert "openai-beta" not in request.headers
+    assert "?" not in request.url
 
 
 def test_azure_gets_no_beta_of_agents() -> None:
@@ -166,6 +172,7 @@ def test_azure_gets_no_beta_of_agents() -> None:
     base_url = "https://x.openai.azure.com/openai/v1"
     request = build(prompt, "m", provider="azure", wire_api="responses", base_url=base_url)
     assert "openai-beta" not in request.headers
+    assert "?" not in request.url
 
 
 # --- encoders ---
