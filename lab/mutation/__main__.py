@@ -58,7 +58,7 @@ class Mutant(NamedTuple):
     path: str
     number: int
     text: str
-    """File, line and change."""
+    """File, line, column and change."""
 
 
 class PartResult(TypedDict):
@@ -87,7 +87,8 @@ def sample(part: str) -> tuple[list[Mutant], int]:
     mutants: list[Mutant] = []
     for path, number in drawn:
         defect = mutate((ROOT / path).read_text(encoding="utf-8"), number)
-        mutants.append(Mutant(path, number, f"{path} line {defect.lines.start}: {defect.text}"))
+        place = f"{path} line {defect.lines.start} column {defect.column}"
+        mutants.append(Mutant(path, number, f"{place}: {defect.text}"))
     return mutants, len(places)
 
 

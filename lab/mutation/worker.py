@@ -28,6 +28,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -83,7 +84,10 @@ def forked(work: Callable[[], int], seconds: float) -> int:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             code = work()
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(code)
     ends = time.monotonic() + seconds
     while True:
@@ -122,6 +126,8 @@ class Conductor(Quick):
         self._coverage = coverage.Coverage(
             data_file=None, config_file=False, source_pkgs=[*PACKAGES]
         )
+        # The parts of the parsers never import the other package, and warnings are errors here.
+        self._coverage.set_option("run:disable_warnings", ["module-not-imported"])
         self._coverage.start()
         self._failed = False
         self._items: list[pytest.Item] = []
