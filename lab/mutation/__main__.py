@@ -70,7 +70,7 @@ class PartResult(TypedDict):
     """Defects that could have been drawn."""
     tests: int
     seconds: float
-    """What its tests take without a defect, under coverage."""
+    """Of CPU, for its tests without a defect, under coverage."""
     failing: list[str]
     """Tests that fail without a defect here, and were left out."""
     outcomes: dict[str, str]

@@ -59,8 +59,8 @@ class MutableNode(NamedTuple):
 class Defect(NamedTuple):
     """A file with one defect.
 
-    text: what was changed into what, without its place. column: from 1. name: what the code that only runs at import
-    defines, by which its users are found; empty inside of a function.
+    text: what was changed into what, without its place. column: from 1. name: what the code that
+    only runs at import defines, by which its users are found; empty inside of a function.
     """
 
     tree: ast.Module

@@ -7,8 +7,10 @@ Each outcome is one line of JSON on the standard output. What makes it fast:
 
 - The tests are imported and collected once; each defect gets a fork of that process, in which the
   functions of the file have the code with the defect.
-- One run without a defect, under coverage, says which test runs which line and how long each test
-  takes. A defect gets the tests that run its line, the quickest first, until the first that fails.
+- One run without a defect, under coverage, says which test runs which line and what each test
+  costs. A defect gets the tests that run its line, the cheapest first, until the first that fails.
+  The cost is CPU: beside other programs the time on the clock says little, and would leave out
+  tests.
 - A defect in code that runs at import (a constant, a default) needs the library imported again: it
   gets a fork that has only other packages loaded, and the tests of what uses the name.
 
@@ -49,10 +51,11 @@ from lab.mutation.defects import Defect, mutate
 
 HANGS: Final = 15.0
 """Seconds for one test, or twenty times what it takes without a defect if that is more."""
-SELECTED_SECONDS: Final = 30.0
-"""Seconds of tests for one defect; what would take longer is left out, and survives."""
+SELECTED_CPU: Final = 30.0
+"""Seconds of CPU of the tests for one defect; what would take more is left out, and survives."""
 SECONDS: Final = 150.0
-"""Seconds for all of them: the defect may make each test slower."""
+"""Seconds for all of them, and ten times what they take without a defect: the defect may make each
+test slower, and so may other programs."""
 MEMORY_BYTES: Final = 6 << 30
 PACKAGES: Final = ("streamlib", "streamlib_parsers")
 HOME: Final = Path.cwd()
@@ -72,6 +75,9 @@ class Baseline:
     imported: dict[str, list[int]] = field(default_factory=dict)
     """File -> the lines that ran when it was imported."""
     seconds: list[float] = field(default_factory=list)
+    """Of each test, on the clock."""
+    cpu: list[float] = field(default_factory=list)
+    """Seconds of each test, those of its processes included."""
     failed: list[int] = field(default_factory=list)
 
 
@@ -84,10 +90,10 @@ def forked(work: Callable[[], int], seconds: float) -> int:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             code = work()
-        except BaseException:
-            traceback.print_exc()
         finally:
-            sys.stderr.flush()
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+                sys.stderr.flush()
             os._exit(code)
     ends = time.monotonic() + seconds
     while True:
@@ -104,6 +110,11 @@ def forked(work: Callable[[], int], seconds: float) -> int:
         return HUNG
     code = os.WEXITSTATUS(status)
     return code if code in {SURVIVED, NOTICED} else HUNG
+
+
+def cpu_seconds() -> float:
+    """What this process and its ended children have used."""
+    return sum(os.times()[:4])
 
 
 class Quick:
@@ -133,8 +144,8 @@ class Conductor(Quick):
         self._items: list[pytest.Item] = []
         self._functions: dict[str, list[FunctionType]] = {}
         self._flaky: set[int] = set()
-        self.later: list[tuple[str, int, list[str]]] = []
-        """Defects at import, with the tests to run."""
+        self.later: list[tuple[str, int, list[str], float]] = []
+        """Defects at import, with the tests to run and the seconds that they may take."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes a failure."""
@@ -155,7 +166,7 @@ class Conductor(Quick):
             {
                 "tests": len(self._items),
                 "that run a line": len(traced),
-                "seconds": round(sum(baseline.seconds), 1),
+                "seconds": round(sum(baseline.cpu), 1),
                 "failed": [self._items[number].nodeid for number in baseline.failed],
             }
         )
@@ -175,7 +186,7 @@ class Conductor(Quick):
             path: {int(line): tests for line, tests in by_line.items()}
             for path, by_line in known["lines"].items()
         }
-        return Baseline(lines, known["imported"], known["seconds"], known["failed"])
+        return Baseline(lines, known["imported"], known["seconds"], known["cpu"], known["failed"])
 
     def _measure(self, file: Path) -> int:
         baseline = Baseline()
@@ -185,10 +196,11 @@ class Conductor(Quick):
                 self._coverage.stop()
                 self._coverage.start()
             self._coverage.switch_context(str(number))
-            began = time.monotonic()
+            began, began_cpu = time.monotonic(), cpu_seconds()
             if not self._passes([number]):
                 baseline.failed.append(number)
             baseline.seconds.append(time.monotonic() - began)
+            baseline.cpu.append(cpu_seconds() - began_cpu)
         self._coverage.stop()
         data = self._coverage.get_data()
         for path in data.measured_files():
@@ -227,7 +239,7 @@ class Conductor(Quick):
         imported = {*baseline.imported.get(path, ())}.intersection(defect.lines)
         if loaded and (defect.name or imported):
             nodeids = [self._items[test].nodeid for test in selected]
-            self.later.append((path, number, nodeids))
+            self.later.append((path, number, nodeids, _limit(selected, baseline)))
             return
         outcome, by = "survived", ""
         while selected:
@@ -257,7 +269,7 @@ class Conductor(Quick):
             return 0 if self._passes(selected, seconds=baseline.seconds) else NOTICED
 
         with planted(HOME / path, defect):
-            code = forked(work, SECONDS)
+            code = forked(work, _limit(selected, baseline))
         return code, int(RUNNING.read_text(encoding="utf-8"))
 
     def _swap(self, path: str, source: str, defect: Defect) -> None:
@@ -270,7 +282,7 @@ class Conductor(Quick):
                 function.__code__ = new[key]
 
     def _selected(self, path: str, defect: Defect, baseline: Baseline) -> list[int]:
-        """The tests for a defect, the quickest first.
+        """The tests for a defect, the cheapest first.
 
         Of one at import the tests of what uses the name come first, then all others of the file.
         """
@@ -282,11 +294,11 @@ class Conductor(Quick):
         selected: dict[int, None] = {}
         total = 0.0
         for tests in groups:
-            for test in sorted(tests - self._flaky, key=lambda test: baseline.seconds[test]):
+            for test in sorted(tests - self._flaky, key=lambda test: baseline.cpu[test]):
                 if test in selected:
                     continue
-                total += baseline.seconds[test]
-                if total > SELECTED_SECONDS and selected:
+                total += baseline.cpu[test]
+                if total > SELECTED_CPU and selected:
                     break
                 selected[test] = None
         return list(selected)
@@ -294,6 +306,11 @@ class Conductor(Quick):
     def _say(self, line: dict[str, object]) -> None:
         self._report.write(json.dumps(line) + "\n")
         self._report.flush()
+
+
+def _limit(selected: list[int], baseline: Baseline) -> float:
+    """The seconds that the tests for a defect may take."""
+    return SECONDS + 10 * sum(baseline.seconds[test] for test in selected)
 
 
 def _hidden_by_collection() -> Iterator[FunctionType]:
@@ -375,7 +392,9 @@ def imported_again(nodeids: list[str]) -> int:
     return SURVIVED if code in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} else NOTICED
 
 
-def at_import(path: str, number: int, nodeids: list[str], flaky: set[str]) -> tuple[str, str]:
+def at_import(
+    path: str, number: int, nodeids: list[str], seconds: float, flaky: set[str]
+) -> tuple[str, str]:
     """The outcome of a defect in code that runs at import, and the test that failed."""
     file = HOME / path
     defect = mutate(file.read_text(encoding="utf-8"), number)
@@ -385,7 +404,7 @@ def at_import(path: str, number: int, nodeids: list[str], flaky: set[str]) -> tu
             return "survived", ""
         RUNNING.unlink(missing_ok=True)
         with planted(file, defect):
-            code = forked(partial(imported_again, nodeids), SECONDS)
+            code = forked(partial(imported_again, nodeids), seconds)
         if code == SURVIVED:
             return "survived", ""
         by = RUNNING.read_text(encoding="utf-8") if RUNNING.exists() else ""
@@ -413,8 +432,8 @@ def main(file: str) -> None:
 
     forked(collected, 24 * 3_600)
     flaky: set[str] = set()
-    for path, number, nodeids in json.loads(later.read_text(encoding="utf-8")):
-        outcome, by = at_import(path, number, nodeids, flaky)
+    for path, number, nodeids, seconds in json.loads(later.read_text(encoding="utf-8")):
+        outcome, by = at_import(path, number, nodeids, seconds, flaky)
         line = {"path": path, "number": number, "outcome": outcome, "by": by}
         report.write(json.dumps(line) + "\n")
         report.flush()
