@@ -34,7 +34,6 @@ from tests.support.gateways import (
 )
 from tests.support.wires import error_of
 
-
 ONCE: Any = {"client": {"retry": NO_RETRY}}
 TWO_MODELS = RouteRule(
     "*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream"
