@@ -252,6 +252,15 @@ def test_mistral_large_stop_reason_is_its_finish_reason() -> None:
     assert accumulate(parse_body("invoke", json.dumps(body).encode())).stop_reason == "length"
 
 
+@pytest.mark.parametrize("other", [7, "<|im_end|>"])
+def test_stop_reason_beside_a_finish_reason_is_no_reason(other: Any) -> None:
+    """Jamba has the last token there."""
+    message = {"role": "assistant", "content": "Hi"}
+    choice = {"index": 0, "message": message, "finish_reason": "length", "stop_reason": other}
+    response = accumulate(parse_body("invoke", json.dumps({"choices": [choice]}).encode()))
+    assert (response.stop_reason, response.native_stop_reason) == ("length", "length")
+
+
 # --- text families ---
 
 
