@@ -166,6 +166,7 @@ def test_b10_tools_have_object_schemas_and_no_empty_text() -> None:
     )
     specs = [tool["toolSpec"] for tool in body(request)["toolConfig"]["tools"]]
     assert [spec["inputSchema"]["json"]["type"] for spec in specs] == ["object"] * 3
+    assert specs[1]["inputSchema"]["json"] == {"type": "object", "anyOf": []}
     assert [spec.get("description") for spec in specs] == [None, None, "does"]
     assert specs[2]["strict"] is True
     assert [change.path for change in request.report] == ["/tools/1/schema"]

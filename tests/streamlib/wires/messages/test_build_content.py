@@ -137,6 +137,14 @@ def test_a15_earlier_server_call_without_result_is_dropped() -> None:
     assert "without its result" in reasons(request)[0]
 
 
+def test_a15_server_call_of_the_last_turn_may_still_run() -> None:
+    call = ServerToolCall("s1", "web_search", "{}", origin=HERE)
+    for after in ([], [user("go on")]):
+        request = built(user("x"), Message("assistant", [Text("so")]), call, *after)
+        assert turns(request)[1] == ("assistant", ["text", "server_tool_use"])
+        assert reasons(request) == []
+
+
 def test_a17_system_messages_within_the_conversation() -> None:
     inside = [user("x"), Message("system", [Text("Be kind.")])]
     assert turns(built(*inside, model="anthropic:claude-opus-5"))[-1] == ("system", ["text"])
