@@ -134,6 +134,12 @@ PARTS: Final[Mapping[str, Part]] = {
             "streamlib/cli/test_inspect_truncated.py",
         ),
     ),
+    "history": _room("history"),
+    "batch": _room("batch"),
+    "providers": _room("providers"),
+    "recording": _room("recording"),
+    "cli": _room("cli"),
+    "testing": _room("testing"),
 }
 """`vocabulary` is what all wires share, so the tests of the wires belong to it too."""
 
