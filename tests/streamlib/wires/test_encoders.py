@@ -60,6 +60,18 @@ def test_item_without_deltas_waits_for_the_text_before_it(wire: WireApi) -> None
     assert last.index(b"first") < last.index(b"second")
 
 
+@pytest.mark.parametrize("wire", [wire for wire in WIRE_APIS if wire not in ("chat", "gemini")])
+def test_further_choice_is_reported_where_a_wire_has_one(wire: WireApi) -> None:
+    encode = encoder(wire)
+    for event in (
+        Created("r", "m"),
+        OutputItemAdded(0, Message("assistant")),
+        OutputItemAdded(1, Message("assistant", choice=1)),
+    ):
+        encode.feed(event)
+    assert [change.action for change in encode.report if change.path == "/choices"] == ["dropped"]
+
+
 def test_blank_line_is_between_paragraphs_alone() -> None:
     gaps = SummaryGaps()
     deltas = [(0, "a"), (0, "b"), (1, "c"), (1, "d"), (2, "e")]

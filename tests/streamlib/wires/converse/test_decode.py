@@ -371,6 +371,14 @@ def test_results_of_every_kind_are_decoded() -> None:
     assert (output[1].url, output[2].native) == ("s3://bucket-1/k", {"video": {"format": "mp4"}})
 
 
+def test_unknown_key_of_a_source_is_sent_again() -> None:
+    source = {"bytes": "iVBORw0KGgo=", "checksum": {"value": "x"}}
+    content = [{"text": "see"}, {"image": {"format": "png", "source": source}}]
+    prompt = decoded({"messages": [{"role": "user", "content": content}]})
+    request = json.loads(build(prompt, f"bedrock:{MODEL}", wire_api="converse").body)
+    assert request["messages"][0]["content"] == content
+
+
 def test_a_document_of_chunks_is_kept_as_opaque() -> None:
     block = {
         "document": {
