@@ -66,6 +66,7 @@ class PartResult(TypedDict):
 
     date: str
     commit: str
+    """Of the code. Tests that were written for the sample are later."""
     possible: int
     """Defects that could have been drawn."""
     tests: int
@@ -138,10 +139,8 @@ def run_again(part: str) -> None:
     tests = [file for file in files_of_tests(part) if file in changed]
     survived = [mutant for mutant in mutants if outcomes.get(mutant.text) == SURVIVED]
     if survived and tests:
+        result["date"] = _today()
         _try(part, survived, tests, result)
-        # Not before: if it is stopped, the same tests are run again.
-        result["date"], result["commit"] = _today(), commit()
-        save(part, result)
     _say_noticed(part, result)
 
 
