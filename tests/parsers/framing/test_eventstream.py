@@ -263,7 +263,7 @@ def test_input_ending_inside_a_message_is_truncated(offset: int) -> None:
     assert reading.failure.retryable
 
 
-def test_unfinished_message_is_joined_once_and_dropped_at_the_end() -> None:
+def test_unfinished_message_is_joined_once_and_then_dropped() -> None:
     """A message of megabytes arrives in thousands of chunks."""
     message = events(1)
     framing = EventStreamFraming()
