@@ -302,6 +302,9 @@ class Conductor(Quick):
         of_file = baseline.lines.get(path, {})
         if defect.name:
             groups = [{*_using(defect.name, path, baseline)}, set().union(*of_file.values())]
+            if not any(groups):
+                # Used at import alone: any test that imports it may notice.
+                groups = [{*range(len(self._items))}]
         else:
             groups = [set().union(*(of_file.get(line, ()) for line in defect.lines))]
         selected: dict[int, None] = {}
