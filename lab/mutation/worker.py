@@ -14,8 +14,8 @@ Each outcome is one line of JSON on the standard output. What makes it fast:
 - A defect in code that runs at import (a constant, a default) needs the library imported again: it
   gets a fork that has only other packages loaded, and the tests of what uses the name.
 
-A test that fails for a defect runs once more without it, until it has passed so twice: one that
-fails then too says nothing.
+A test that fails for a defect runs once more without it, after the tests that ran before it: one
+that fails then too says nothing, whether it is flaky or depends on the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ import signal
 import sys
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -59,10 +58,6 @@ take more is left out, and may survive."""
 SECONDS: Final = 150.0
 """Seconds for all of them, and ten times what they take without a defect: the defect may make each
 test slower, and so may other programs."""
-TRUSTED: Final = 2
-"""A test that noticed a defect is not run without it, if it has passed so often before."""
-FLAKY: Final = -1
-"""In place of that number for one that failed."""
 MEMORY_BYTES: Final = 6 << 30
 PACKAGES: Final = ("streamlib", "streamlib_parsers")
 HOME: Final = Path.cwd()
@@ -151,8 +146,6 @@ class Conductor(Quick):
         self._items: list[pytest.Item] = []
         self._functions: dict[str, list[FunctionType]] = {}
         self._flaky: set[int] = set()
-        self._held: Counter[int] = Counter()
-        """Test -> how often it passed after it had noticed a defect."""
         self.later: list[tuple[str, int, list[str], float]] = []
         """Defects at import, with the tests to run and the seconds that they may take."""
 
@@ -255,7 +248,7 @@ class Conductor(Quick):
             code, last = self._outcome(path, source, defect, selected, baseline)
             if code == SURVIVED:
                 break
-            if self._holds(last):
+            if self._hold(selected[: selected.index(last) + 1]):
                 outcome = "hung" if code == HUNG else "noticed"
                 by = self._items[last].nodeid
                 break
@@ -263,13 +256,9 @@ class Conductor(Quick):
             self._flaky.add(last)
         self._say({"path": path, "number": number, "outcome": outcome, "by": by})
 
-    def _holds(self, test: int) -> bool:
-        """Whether a test passes without a defect."""
-        if self._held[test] < TRUSTED:
-            if forked(lambda: 0 if self._passes([test]) else NOTICED, SECONDS) != 0:
-                return False
-            self._held[test] += 1
-        return True
+    def _hold(self, tests: list[int]) -> bool:
+        """Whether tests pass without a defect, one after the other."""
+        return forked(lambda: 0 if self._passes(tests) else NOTICED, SECONDS) == 0
 
     def _outcome(
         self, path: str, source: str, defect: Defect, selected: list[int], baseline: Baseline
@@ -409,13 +398,13 @@ def imported_again(nodeids: list[str]) -> int:
 
 
 def at_import(
-    path: str, number: int, nodeids: list[str], seconds: float, passed: dict[str, int]
+    path: str, number: int, nodeids: list[str], seconds: float, flaky: set[str]
 ) -> tuple[str, str]:
     """The outcome of a defect in code that runs at import, and the test that failed."""
     file = HOME / path
     defect = mutate(file.read_text(encoding="utf-8"), number)
     while True:
-        nodeids = [nodeid for nodeid in nodeids if passed.get(nodeid) != FLAKY]
+        nodeids = [nodeid for nodeid in nodeids if nodeid not in flaky]
         if not nodeids:
             return "survived", ""
         RUNNING.unlink(missing_ok=True)
@@ -424,12 +413,10 @@ def at_import(
         if code == SURVIVED:
             return "survived", ""
         by = RUNNING.read_text(encoding="utf-8") if RUNNING.exists() else ""
-        if by and passed.get(by, 0) < TRUSTED:
-            if forked(partial(imported_again, [by]), SECONDS) != SURVIVED:
-                passed[by] = FLAKY
-                continue
-            passed[by] = passed.get(by, 0) + 1
-        return ("hung" if code == HUNG else "noticed"), by
+        before = nodeids[: nodeids.index(by) + 1] if by in nodeids else [by]
+        if not by or forked(partial(imported_again, before), seconds) == SURVIVED:
+            return ("hung" if code == HUNG else "noticed"), by
+        flaky.add(by)
 
 
 def main(file: str) -> None:
@@ -450,9 +437,9 @@ def main(file: str) -> None:
         return 0
 
     forked(collected, 24 * 3_600)
-    passed: dict[str, int] = {}
+    flaky: set[str] = set()
     for path, number, nodeids, seconds in json.loads(later.read_text(encoding="utf-8")):
-        outcome, by = at_import(path, number, nodeids, seconds, passed)
+        outcome, by = at_import(path, number, nodeids, seconds, flaky)
         line = {"path": path, "number": number, "outcome": outcome, "by": by}
         report.write(json.dumps(line) + "\n")
         report.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -270,7 +271,7 @@ def members(request: Any) -> list[list[str]]:
 
 
 def test_the_complete_request_is_rebuilt() -> None:
-    request: Any = {**REQUEST, "messages": list(REQUEST["messages"])}  # type: ignore[call-overload]
+    request: Any = copy.deepcopy(REQUEST)
     request["messages"][1]["content"].pop()  # botocore does not know `hologram`
     # The request has every field at once: Opus 4.6 would refuse its two samplings, and them and its
     # forced choice beside thinking, which the builder leaves out.
