@@ -124,8 +124,22 @@ PARTS: Final[Mapping[str, Part]] = {
     "inspection": _room("inspection", "streamlib/cli/test_inspect*.py"),
     "display": _room("display", "streamlib/cli/test_chat.py", "streamlib/cli/test_question.py"),
     "wires": Part(
-        ("streamlib/wires/*.py",), ("streamlib/wires/test_*.py", "streamlib/wires/*/test_*.py")
+        ("streamlib/wires/*.py",),
+        (
+            "streamlib/wires/test_*.py",
+            "streamlib/wires/*/test_*.py",
+            # By tests/where.txt: HTTP statuses, faults, offsets of frames.
+            "streamlib/gateway/requests/test_errors.py",
+            "streamlib/testing/test_clients.py",
+            "streamlib/cli/test_inspect_truncated.py",
+        ),
     ),
+    "history": _room("history"),
+    "batch": _room("batch"),
+    "providers": _room("providers"),
+    "recording": _room("recording"),
+    "cli": _room("cli"),
+    "testing": _room("testing"),
 }
 """`vocabulary` is what all wires share, so the tests of the wires belong to it too."""
 

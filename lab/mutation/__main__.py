@@ -2,7 +2,7 @@
 
     python -m lab.mutation                      # what is missing of every part; hours
     python -m lab.mutation tools web            # of these parts
-    python -m lab.mutation tools --again        # those that no test noticed, after new tests
+    python -m lab.mutation tools --again        # those that no test noticed, by tests changed since
     python -m lab.mutation tools --fresh        # from the beginning, after the code has changed
     python -m lab.mutation --page               # only the figures for docs/PROOF.md
 
@@ -58,7 +58,7 @@ class Mutant(NamedTuple):
     path: str
     number: int
     text: str
-    """File, line and change."""
+    """File, line, column and change."""
 
 
 class PartResult(TypedDict):
@@ -66,11 +66,12 @@ class PartResult(TypedDict):
 
     date: str
     commit: str
+    """Of the code. Tests that were written for the sample are later."""
     possible: int
     """Defects that could have been drawn."""
     tests: int
     seconds: float
-    """What its tests take without a defect, under coverage."""
+    """Of CPU, for its tests without a defect, under coverage."""
     failing: list[str]
     """Tests that fail without a defect here, and were left out."""
     outcomes: dict[str, str]
@@ -87,7 +88,8 @@ def sample(part: str) -> tuple[list[Mutant], int]:
     mutants: list[Mutant] = []
     for path, number in drawn:
         defect = mutate((ROOT / path).read_text(encoding="utf-8"), number)
-        mutants.append(Mutant(path, number, f"{path} line {defect.lines.start}: {defect.text}"))
+        place = f"{path} line {defect.lines.start} column {defect.column}"
+        mutants.append(Mutant(path, number, f"{place}: {defect.text}"))
     return mutants, len(places)
 
 
@@ -110,42 +112,63 @@ def _write(path: Path, document: object) -> None:
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def run(part: str, *, again: bool, fresh: bool) -> None:
+def run(part: str, *, fresh: bool) -> None:
     """Tries what is missing of a part."""
     mutants, possible = sample(part)
-    texts = {mutant.text for mutant in mutants}
-    known = load().get(part)
-    outcomes: dict[str, str] = {}
-    if known is not None and not fresh:
-        outcomes = known["outcomes"]
-        # Half of one sample and half of another would be no sample.
-        if unknown := {*outcomes} - texts:
-            raise SystemExit(f"the code has changed since, use --fresh: {min(unknown)}")
-    remaining = [
-        mutant
-        for mutant in mutants
-        if mutant.text not in outcomes or (again and outcomes[mutant.text] == SURVIVED)
-    ]
     result = PartResult(
-        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        date=_today(),
         commit=commit(),
         possible=possible,
         tests=0,
         seconds=0.0,
         failing=[],
-        outcomes=outcomes,
+        outcomes={} if fresh else _known_outcomes(part, mutants),
     )
+    remaining = [mutant for mutant in mutants if mutant.text not in result["outcomes"]]
     if remaining:
-        _try(part, remaining, result)
+        _try(part, remaining, files_of_tests(part), result)
+    _say_noticed(part, result)
+
+
+def run_again(part: str) -> None:
+    """Tries what survived with the tests that have changed since: no other can notice it."""
+    mutants, _ = sample(part)
+    outcomes = _known_outcomes(part, mutants)
+    result = load()[part]
+    changed = git("diff", "--name-only", result["commit"].partition("-")[0]).splitlines()
+    tests = [file for file in files_of_tests(part) if file in changed]
+    survived = [mutant for mutant in mutants if outcomes.get(mutant.text) == SURVIVED]
+    if survived and tests:
+        result["date"] = _today()
+        _try(part, survived, tests, result)
+    _say_noticed(part, result)
+
+
+def _known_outcomes(part: str, mutants: list[Mutant]) -> dict[str, str]:
+    known = load().get(part)
+    if known is None:
+        return {}
+    # Half of one sample and half of another would be no sample.
+    if unknown := {*known["outcomes"]} - {mutant.text for mutant in mutants}:
+        raise SystemExit(f"the code has changed since, use --fresh: {min(unknown)}")
+    return known["outcomes"]
+
+
+def _today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def _say_noticed(part: str, result: PartResult) -> None:
+    outcomes = result["outcomes"]
     noticed = sum(outcome != SURVIVED for outcome in outcomes.values())
     _say(f"{part}: {noticed} of {len(outcomes)} noticed")
 
 
-def _try(part: str, mutants: list[Mutant], result: PartResult) -> None:
+def _try(part: str, mutants: list[Mutant], tests: list[str], result: PartResult) -> None:
     numbers = {(mutant.path, mutant.number): mutant.text for mutant in mutants}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        job = {"tests": files_of_tests(part), "defects": [list(place) for place in numbers]}
+        job = {"tests": tests, "defects": [list(place) for place in numbers]}
         copy_project(home)
         (home / "job.json").write_text(json.dumps(job), encoding="utf-8")
         process = subprocess.Popen(
@@ -159,9 +182,10 @@ def _try(part: str, mutants: list[Mutant], result: PartResult) -> None:
         for line in process.stdout:
             said = json.loads(line)
             if "tests" in said:
-                result["tests"], result["seconds"] = said["tests"], said["seconds"]
-                result["failing"] = said["failed"]
                 _say(f"{part}: {line.strip()}")
+                if not result["tests"]:
+                    result["tests"], result["seconds"] = said["tests"], said["seconds"]
+                    result["failing"] = said["failed"]
                 continue
             text = numbers.pop((said["path"], said["number"]))
             _note(result["outcomes"], text, said["outcome"])
@@ -264,7 +288,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     command.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
-    command.add_argument("--again", action="store_true", help="what survived, too")
+    command.add_argument("--again", action="store_true", help="only what survived")
     command.add_argument("--fresh", action="store_true", help="forget what is known of these parts")
     command.add_argument("--page", action="store_true", help="only write the figures for the page")
     arguments = command.parse_args()
@@ -272,7 +296,10 @@ def main() -> None:
         command.error(f"no part {', '.join(unknown)}; one of {', '.join(PARTS)}")
     if not arguments.page:
         for part in arguments.parts or PARTS:
-            run(part, again=arguments.again, fresh=arguments.fresh)
+            if arguments.again:
+                run_again(part)
+            else:
+                run(part, fresh=arguments.fresh)
     quote()
 
 

@@ -40,22 +40,32 @@ class MutableNode(NamedTuple):
     @property
     def lines(self) -> range:
         """The lines it is on."""
+        return range(self._place.lineno, (self._place.end_lineno or self._place.lineno) + 1)
+
+    @property
+    def column(self) -> int:
+        """Where it begins in its line, from 1: some lines have the same constant twice."""
+        return self._place.col_offset + 1
+
+    @property
+    def _place(self) -> ast.expr | ast.stmt:
         node = self.node
         if isinstance(node, (ast.If, ast.While, ast.IfExp)):
             node = node.test
         assert isinstance(node, (ast.expr, ast.stmt))
-        return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        return node
 
 
 class Defect(NamedTuple):
     """A file with one defect.
 
-    text: what was changed into what, without its line. name: what the code that only runs at import
-    defines, by which its users are found; empty inside of a function.
+    text: what was changed into what, without its place. column: from 1. name: what the code that
+    only runs at import defines, by which its users are found; empty inside of a function.
     """
 
     tree: ast.Module
     lines: range
+    column: int
     text: str
     name: str
 
@@ -124,7 +134,8 @@ def mutate(source: str, number: int) -> Defect:
     """The file with that defect, by its index in `mutable_nodes`."""
     tree = ast.parse(source)
     mutable = list(mutable_nodes(tree))[number]
-    lines, name = mutable.lines, _defined(tree, mutable.node)
+    lines, column = mutable.lines, mutable.column
+    name = _defined(tree, mutable.node)
     before = ast.unparse(mutable.node).splitlines()[0]
     if mutable.name == "statement":
         _RemoveStatement(mutable.node).visit(tree)
@@ -132,7 +143,7 @@ def mutate(source: str, number: int) -> Defect:
     else:
         _change(mutable.node)
         text = f"{before} -> {ast.unparse(mutable.node).splitlines()[0]}"
-    return Defect(ast.fix_missing_locations(tree), lines, text, name)
+    return Defect(ast.fix_missing_locations(tree), lines, column, text, name)
 
 
 def _change(node: ast.AST) -> None:

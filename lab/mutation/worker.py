@@ -7,12 +7,15 @@ Each outcome is one line of JSON on the standard output. What makes it fast:
 
 - The tests are imported and collected once; each defect gets a fork of that process, in which the
   functions of the file have the code with the defect.
-- One run without a defect, under coverage, says which test runs which line and how long each test
-  takes. A defect gets the tests that run its line, the quickest first, until the first that fails.
+- One run without a defect, under coverage, says which test runs which line and what each test
+  costs. A defect gets the tests that run its line, the cheapest first, until the first that fails.
+  The cost is CPU: beside other programs the time on the clock says little, and would leave out
+  tests.
 - A defect in code that runs at import (a constant, a default) needs the library imported again: it
   gets a fork that has only other packages loaded, and the tests of what uses the name.
 
-A test that fails for a defect runs once more without it: one that fails then too says nothing.
+A test that fails for a defect runs once more without it, after the tests that ran before it: one
+that fails then too says nothing, whether it is flaky or depends on the others.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -48,10 +52,12 @@ from lab.mutation.defects import Defect, mutate
 
 HANGS: Final = 15.0
 """Seconds for one test, or twenty times what it takes without a defect if that is more."""
-SELECTED_SECONDS: Final = 30.0
-"""Seconds of tests for one defect; what would take longer is left out, and survives."""
+SELECTED_CPU: Final = 10.0
+"""Seconds of CPU of the tests for one defect, the cheapest first: some hundred tests. What would
+take more is left out, and may survive."""
 SECONDS: Final = 150.0
-"""Seconds for all of them: the defect may make each test slower."""
+"""Seconds for all of them, and ten times what they take without a defect: the defect may make each
+test slower, and so may other programs."""
 MEMORY_BYTES: Final = 6 << 30
 PACKAGES: Final = ("streamlib", "streamlib_parsers")
 HOME: Final = Path.cwd()
@@ -71,6 +77,9 @@ class Baseline:
     imported: dict[str, list[int]] = field(default_factory=dict)
     """File -> the lines that ran when it was imported."""
     seconds: list[float] = field(default_factory=list)
+    """Of each test, on the clock."""
+    cpu: list[float] = field(default_factory=list)
+    """Seconds of each test, those of its processes included."""
     failed: list[int] = field(default_factory=list)
 
 
@@ -84,6 +93,9 @@ def forked(work: Callable[[], int], seconds: float) -> int:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
             code = work()
         finally:
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+                sys.stderr.flush()
             os._exit(code)
     ends = time.monotonic() + seconds
     while True:
@@ -100,6 +112,11 @@ def forked(work: Callable[[], int], seconds: float) -> int:
         return HUNG
     code = os.WEXITSTATUS(status)
     return code if code in {SURVIVED, NOTICED} else HUNG
+
+
+def cpu_seconds() -> float:
+    """What this process and its ended children have used."""
+    return sum(os.times()[:4])
 
 
 class Quick:
@@ -122,13 +139,15 @@ class Conductor(Quick):
         self._coverage = coverage.Coverage(
             data_file=None, config_file=False, source_pkgs=[*PACKAGES]
         )
+        # The parts of the parsers never import the other package, and warnings are errors here.
+        self._coverage.set_option("run:disable_warnings", ["module-not-imported"])
         self._coverage.start()
         self._failed = False
         self._items: list[pytest.Item] = []
         self._functions: dict[str, list[FunctionType]] = {}
         self._flaky: set[int] = set()
-        self.later: list[tuple[str, int, list[str]]] = []
-        """Defects at import, with the tests to run."""
+        self.later: list[tuple[str, int, list[str], float]] = []
+        """Defects at import, with the tests to run and the seconds that they may take."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes a failure."""
@@ -149,7 +168,7 @@ class Conductor(Quick):
             {
                 "tests": len(self._items),
                 "that run a line": len(traced),
-                "seconds": round(sum(baseline.seconds), 1),
+                "seconds": round(sum(baseline.cpu), 1),
                 "failed": [self._items[number].nodeid for number in baseline.failed],
             }
         )
@@ -169,7 +188,7 @@ class Conductor(Quick):
             path: {int(line): tests for line, tests in by_line.items()}
             for path, by_line in known["lines"].items()
         }
-        return Baseline(lines, known["imported"], known["seconds"], known["failed"])
+        return Baseline(lines, known["imported"], known["seconds"], known["cpu"], known["failed"])
 
     def _measure(self, file: Path) -> int:
         baseline = Baseline()
@@ -179,10 +198,11 @@ class Conductor(Quick):
                 self._coverage.stop()
                 self._coverage.start()
             self._coverage.switch_context(str(number))
-            began = time.monotonic()
+            began, began_cpu = time.monotonic(), cpu_seconds()
             if not self._passes([number]):
                 baseline.failed.append(number)
             baseline.seconds.append(time.monotonic() - began)
+            baseline.cpu.append(cpu_seconds() - began_cpu)
         self._coverage.stop()
         data = self._coverage.get_data()
         for path in data.measured_files():
@@ -221,14 +241,14 @@ class Conductor(Quick):
         imported = {*baseline.imported.get(path, ())}.intersection(defect.lines)
         if loaded and (defect.name or imported):
             nodeids = [self._items[test].nodeid for test in selected]
-            self.later.append((path, number, nodeids))
+            self.later.append((path, number, nodeids, _limit(selected, baseline)))
             return
         outcome, by = "survived", ""
         while selected:
             code, last = self._outcome(path, source, defect, selected, baseline)
             if code == SURVIVED:
                 break
-            if self._holds(last):
+            if self._hold(selected[: selected.index(last) + 1]):
                 outcome = "hung" if code == HUNG else "noticed"
                 by = self._items[last].nodeid
                 break
@@ -236,9 +256,9 @@ class Conductor(Quick):
             self._flaky.add(last)
         self._say({"path": path, "number": number, "outcome": outcome, "by": by})
 
-    def _holds(self, test: int) -> bool:
-        """Whether a test passes without a defect."""
-        return forked(lambda: 0 if self._passes([test]) else NOTICED, SECONDS) == 0
+    def _hold(self, tests: list[int]) -> bool:
+        """Whether tests pass without a defect, one after the other."""
+        return forked(lambda: 0 if self._passes(tests) else NOTICED, SECONDS) == 0
 
     def _outcome(
         self, path: str, source: str, defect: Defect, selected: list[int], baseline: Baseline
@@ -251,7 +271,7 @@ class Conductor(Quick):
             return 0 if self._passes(selected, seconds=baseline.seconds) else NOTICED
 
         with planted(HOME / path, defect):
-            code = forked(work, SECONDS)
+            code = forked(work, _limit(selected, baseline))
         return code, int(RUNNING.read_text(encoding="utf-8"))
 
     def _swap(self, path: str, source: str, defect: Defect) -> None:
@@ -264,23 +284,26 @@ class Conductor(Quick):
                 function.__code__ = new[key]
 
     def _selected(self, path: str, defect: Defect, baseline: Baseline) -> list[int]:
-        """The tests for a defect, the quickest first.
+        """The tests for a defect, the cheapest first.
 
         Of one at import the tests of what uses the name come first, then all others of the file.
         """
         of_file = baseline.lines.get(path, {})
         if defect.name:
             groups = [{*_using(defect.name, path, baseline)}, set().union(*of_file.values())]
+            if not any(groups):
+                # Used at import alone: any test that imports it may notice.
+                groups = [{*range(len(self._items))}]
         else:
             groups = [set().union(*(of_file.get(line, ()) for line in defect.lines))]
         selected: dict[int, None] = {}
         total = 0.0
         for tests in groups:
-            for test in sorted(tests - self._flaky, key=lambda test: baseline.seconds[test]):
+            for test in sorted(tests - self._flaky, key=lambda test: baseline.cpu[test]):
                 if test in selected:
                     continue
-                total += baseline.seconds[test]
-                if total > SELECTED_SECONDS and selected:
+                total += baseline.cpu[test]
+                if total > SELECTED_CPU and selected:
                     break
                 selected[test] = None
         return list(selected)
@@ -288,6 +311,11 @@ class Conductor(Quick):
     def _say(self, line: dict[str, object]) -> None:
         self._report.write(json.dumps(line) + "\n")
         self._report.flush()
+
+
+def _limit(selected: list[int], baseline: Baseline) -> float:
+    """The seconds that the tests for a defect may take."""
+    return SECONDS + 10 * sum(baseline.seconds[test] for test in selected)
 
 
 def _hidden_by_collection() -> Iterator[FunctionType]:
@@ -369,7 +397,9 @@ def imported_again(nodeids: list[str]) -> int:
     return SURVIVED if code in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} else NOTICED
 
 
-def at_import(path: str, number: int, nodeids: list[str], flaky: set[str]) -> tuple[str, str]:
+def at_import(
+    path: str, number: int, nodeids: list[str], seconds: float, flaky: set[str]
+) -> tuple[str, str]:
     """The outcome of a defect in code that runs at import, and the test that failed."""
     file = HOME / path
     defect = mutate(file.read_text(encoding="utf-8"), number)
@@ -379,11 +409,12 @@ def at_import(path: str, number: int, nodeids: list[str], flaky: set[str]) -> tu
             return "survived", ""
         RUNNING.unlink(missing_ok=True)
         with planted(file, defect):
-            code = forked(partial(imported_again, nodeids), SECONDS)
+            code = forked(partial(imported_again, nodeids), seconds)
         if code == SURVIVED:
             return "survived", ""
         by = RUNNING.read_text(encoding="utf-8") if RUNNING.exists() else ""
-        if not by or forked(partial(imported_again, [by]), SECONDS) == SURVIVED:
+        before = nodeids[: nodeids.index(by) + 1] if by in nodeids else [by]
+        if not by or forked(partial(imported_again, before), seconds) == SURVIVED:
             return ("hung" if code == HUNG else "noticed"), by
         flaky.add(by)
 
@@ -407,8 +438,8 @@ def main(file: str) -> None:
 
     forked(collected, 24 * 3_600)
     flaky: set[str] = set()
-    for path, number, nodeids in json.loads(later.read_text(encoding="utf-8")):
-        outcome, by = at_import(path, number, nodeids, flaky)
+    for path, number, nodeids, seconds in json.loads(later.read_text(encoding="utf-8")):
+        outcome, by = at_import(path, number, nodeids, seconds, flaky)
         line = {"path": path, "number": number, "outcome": outcome, "by": by}
         report.write(json.dumps(line) + "\n")
         report.flush()

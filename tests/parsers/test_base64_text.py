@@ -27,7 +27,17 @@ def test_joined_base64_restores_a_text_split_at_fours(content: bytes, data: st.D
 
 
 @pytest.mark.parametrize(
-    "chunks", [["QUI", "D"], ["é", "QQ=="], ["QQ==", "\ufdd0", "Qg=="], ["QQ==", "Q"], []]
+    "chunks",
+    [
+        ["QUI", "D"],
+        ["é", "QQ=="],
+        ["QQ==", "\ufdd0", "Qg=="],
+        ["QQ==", "Q"],
+        ["QQ==", "Q!Q=="],
+        # The unused bits of the last letter are not zero: decoded and encoded again, they were.
+        ["QUJD", "QR=="],
+        [],
+    ],
 )
 def test_joined_base64_keeps_invalid_text(chunks: list[str]) -> None:
     assert joined_base64(chunks) == "".join(chunks)

@@ -122,6 +122,8 @@ def test_x_should_retry_overrides_the_kind() -> None:
 
 def test_status_is_the_responses_own_else_the_bodys() -> None:
     assert classify(502, {"error": {"code": 429}}).status == 502
+    assert classify(300, {"error": {"code": 429}}).status == 300
+    assert classify(299, {"error": {"code": 429}}).status == 429
     assert classify(200, {"error": {"code": 429}}).status == 429
     assert classify(None, {"error": {"code": "401"}}).status == 401
     assert classify(200, {"error": {"code": 1302}}).status is None

@@ -43,6 +43,32 @@ OVERFLOWS = [
 ]
 
 
+STATUSES = (None, *range(400, 432), 451, 498, 499, *range(500, 512), 529)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "statuses"),
+    [
+        ("prompt is too long", "context_window_exceeded", [None, 400, 404, 413, 422, 500, 502]),
+        ("rate limit", "rate_limited", [None, 400, 403, 413, 429, 500, 502, 503]),
+        ("content filter", "content_filter", [None, 400, 403, 422]),
+        ("no such model", "not_found", [None, 400, 403, 404, 410, 422]),
+    ],
+)
+def test_text_decides_where_its_status_agrees(
+    text: str, kind: str, statuses: list[int | None]
+) -> None:
+    assert [
+        status for status in STATUSES if classify(status, openai(text)).kind == kind
+    ] == statuses
+
+
+def test_text_of_an_error_is_read_up_to_a_limit() -> None:
+    before = "x" * (8192 - len("rate limit"))
+    assert classify(400, before + "rate limit").kind == "rate_limited"
+    assert classify(400, before + " rate limit").kind == "invalid_request"
+
+
 @pytest.mark.parametrize("text", OVERFLOWS)
 @pytest.mark.parametrize("status", [None, 400])
 def test_classify_context_window_exceeded(text: str, status: int | None) -> None:

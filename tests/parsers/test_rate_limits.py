@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib_parsers.classification import classify
-from streamlib_parsers.durations import CENTURY, parse_duration, parse_moment, parse_number
+from streamlib_parsers.durations import CENTURY, as_text, parse_duration, parse_moment, parse_number
 from streamlib_parsers.error_kinds import delay_in_message
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.rate_limits import read_in_band, read_rate_limits, retry_after
@@ -158,6 +158,9 @@ MOMENTS = [
     ("2026-11-21T21:01:00+01:00", "2026-11-21T20:01:00+00:00"),
     ("2026-11-21T20:01:00", "2026-11-21T20:01:00+00:00"),
     ("60", None),
+    ("1000000000", None),
+    ("1000000001", "2001-09-09T01:46:41+00:00"),
+    ("1000000000001", "2001-09-09T01:46:40.001+00:00"),
     ("soon", None),
     ("2026-13-41T00:00:00Z", None),
     ("0001-01-01T00:00:00+14:00", None),
@@ -755,6 +758,24 @@ def test_parsing_random_text(text: str) -> None:
 
 
 def test_read_rate_limits_bounds_a_flood_of_headers() -> None:
+    limits = read_rate_limits({f"x-ratelimit-limit-w{n}": "9" for n in range(20_000)})
+    assert len(limits.windows) == 256
     limits = read_rate_limits({f"x-ratelimit-limit-w{n}": "9" * 10_000 for n in range(20_000)})
-    assert len(limits.windows) <= 256
+    assert {len(text) for text in limits.raw.values()} == {256}
     assert sum(len(name) + len(text) for name, text in limits.raw.items()) < 1 << 20
+
+
+@pytest.mark.parametrize(("before", "seconds"), [(1023, 7.0), (1024, None)])
+def test_rate_limits_read_a_thousand_headers(before: int, seconds: float | None) -> None:
+    headers = {f"x-{number}": "1" for number in range(before)} | {"retry-after": "7"}
+    assert read_rate_limits(headers).retry_after == seconds
+
+
+@pytest.mark.parametrize(("length", "seconds"), [(128, 7.0), (129, None)])
+def test_duration_has_a_longest_text(length: int, seconds: float | None) -> None:
+    assert parse_duration("7".ljust(length)) == seconds
+
+
+def test_numbers_too_long_for_text_are_no_header_values() -> None:
+    assert as_text(10**21 - 1) == "9" * 21
+    assert as_text(10**21) is None

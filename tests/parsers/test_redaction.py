@@ -102,6 +102,8 @@ def test_redact_value_masks_by_key_and_by_shape() -> None:
         "note": ["uses sk-12345678", {"set-cookie": "plain"}],
         "sk-12345678": 1,
         "tokens": 5,
+        "password": 5,
+        "text": "ordinary",
     }
     assert redact_value(value) == {
         "api_key": MASK,
@@ -109,15 +111,20 @@ def test_redact_value_masks_by_key_and_by_shape() -> None:
         "note": [f"uses {MASK}", {"set-cookie": MASK}],
         MASK: 1,
         "tokens": 5,
+        "password": 5,
+        "text": "ordinary",
     }
 
 
 def test_redact_value_limits_depth_and_width() -> None:
-    deep: Any = "end"
+    lists: Any = "end"
+    objects: Any = "end"
     for _ in range(5_000):
-        deep = [deep]
-    assert len(json.dumps(redact_value(deep))) < 200
+        lists, objects = [lists], {"a": objects}
+    assert json.dumps(redact_value(lists)).count("[") == 32
+    assert json.dumps(redact_value(objects)).count("{") == 32
     assert len(redact_value(list(range(10_000)))) == 256
+    assert len(redact_value(dict.fromkeys(range(10_000)))) == 256
     assert len(redact_value("x" * 1_000_000)) == 1 << 16
 
 
@@ -162,3 +169,4 @@ def test_parts_are_the_redacted_text(window: int) -> None:
 
 def test_part_is_of_a_window() -> None:
     assert len(list(redacted_parts("word " * 1000, 100))) == 50
+    assert len(list(redacted_parts("word " * (1 << 16)))) == 5

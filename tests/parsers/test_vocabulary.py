@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from streamlib_parsers import (
@@ -19,8 +21,18 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.items import Message, Reasoning, Text, user, with_origin
+from streamlib_parsers.hosted_tools import HostedTool
+from streamlib_parsers.items import (
+    FunctionCallOutput,
+    Image,
+    Message,
+    Reasoning,
+    Text,
+    user,
+    with_origin,
+)
 from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.tool_specs import ToolOptions
 
 CHAT = b'data: {"id":"c","choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
 
@@ -103,3 +115,30 @@ def test_finish_with_another_kind_keeps_the_final_item() -> None:
     assembly.text(item, "a")
     assembly.finish_with(item, Reasoning("b"))
     assert item.item.text == "b"  # type: ignore[union-attr]
+
+
+def test_lists_are_stored_as_tuples() -> None:
+    """A frozen item could be changed through its list."""
+    parts: list[Any] = [Text("a")]
+    assert FunctionCallOutput("c", parts).output == tuple(parts)
+    assert ToolOptions(allowed_callers=["direct"]).allowed_callers == ("direct",)
+
+
+def test_bytes_of_a_file_are_stored_as_base64() -> None:
+    content: Any = b"\x00\x01"
+    assert Image(data=content, media_type="image/png").data == "AAE="
+
+
+def test_output_of_none_is_refused_in_our_words() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match=r'write "" where there is none'):
+        FunctionCallOutput("c", nothing)
+
+
+def test_misspelt_hosted_tool_is_corrected() -> None:
+    misspelt: Any = "web_serch"
+    with pytest.raises(ValueError, match="write 'web_search'"):
+        HostedTool(misspelt)
+    unknown: Any = "zzz"
+    with pytest.raises(ValueError, match=r"not 'zzz'$"):
+        HostedTool(unknown)

@@ -45,6 +45,12 @@ def test_every_defect_is_named_with_its_line() -> None:
     }
 
 
+def test_defects_of_the_same_text_have_other_columns() -> None:
+    """One of the two was not counted."""
+    made = [mutate("pair = (1, 1)\n", number) for number in range(2)]
+    assert [(defect.text, defect.column) for defect in made] == [("1 -> 2", 9), ("1 -> 2", 12)]
+
+
 def test_what_never_runs_gets_no_defect() -> None:
     source = """\
 if TYPE_CHECKING:

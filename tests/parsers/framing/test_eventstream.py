@@ -263,6 +263,18 @@ def test_input_ending_inside_a_message_is_truncated(offset: int) -> None:
     assert reading.failure.retryable
 
 
+def test_unfinished_message_is_joined_once_and_then_dropped() -> None:
+    """A message of megabytes arrives in thousands of chunks."""
+    message = events(1)
+    framing = EventStreamFraming()
+    framing.feed(message[:12])
+    for byte in byte_by_byte(message[12:-1]):
+        framing.feed(byte)
+        assert framing._bytes_needed == len(message)
+    framing.close()
+    assert not framing._buffered
+
+
 def test_empty_body_is_blank_without_failure() -> None:
     assert read(EventStreamFraming(), [b"", b""]) == ([], None, True)
     assert read(EventStreamFraming(), [events(1)]).blank is False

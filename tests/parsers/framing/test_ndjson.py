@@ -125,6 +125,47 @@ def test_endless_line_fails_early_and_is_not_buffered() -> None:
     assert not framing._buffered
 
 
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        (b"{}\n", b"{}"),
+        (b'{"a":12}\n', b'{"a":12}'),
+        (b'{"a":123}\n', None),
+        (b"{}", None),
+        (b"{}\r\n", None),
+        (BOM + b"{}\n", None),
+        (b"{}\n{}\n", None),
+        (b"[1]\n", None),
+        (b"{1\n", None),
+        (b"1}\n", None),
+        (b"\n", None),
+    ],
+)
+def test_single_line_is_what_feed_returns(chunk: bytes, expected: bytes | None) -> None:
+    limits = Limits(event_bytes=8)
+    framing = NdjsonFraming(limits)
+    if expected is None:
+        assert framing.single(chunk) is None
+        assert framing.blank
+        return
+    assert framing.single(chunk) == (None, expected)
+    assert not framing.blank
+    assert NdjsonFraming(limits).feed(chunk) == [Frame(None, expected)]
+
+
+def test_no_line_is_single_inside_of_another() -> None:
+    framing = NdjsonFraming()
+    framing.feed(b'{"a":')
+    assert framing.single(b"{}\n") is None
+    assert framing.feed(b"{}}\n") == [Frame(None, b'{"a":{}}')]
+
+
+def test_byte_order_mark_after_a_single_line_is_data() -> None:
+    framing = NdjsonFraming()
+    assert framing.single(b"{}\n") == (None, b"{}")
+    assert framing.feed(BOM + b"{}\n") == [Frame(None, BOM + b"{}")]
+
+
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.build_kind import compiled
 from streamlib_parsers.framing import Frame
-from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming
+from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming, _has_few_lines
 from tests.support.cases import each_case
 from tests.support.metrics import figure
 from tests.support.partitions import (
@@ -396,6 +396,15 @@ def test_no_event_is_single_where_a_line_is_unfinished() -> None:
     framing.feed(b"data: a\n\nda")
     assert framing.single(b"ta: a\n\n") is None
     assert framing.single(b"data: a\n\n") is None
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"data", True), (b"event: a\ndata: b\n\n", True), (b"data: a\n\ndata: b\n\n", False)],
+)
+def test_few_lines_are_those_of_one_event(data: bytes, *, expected: bool) -> None:
+    """On it depends what a large chunk costs, and nothing else."""
+    assert _has_few_lines(data) is expected
 
 
 cannot_replace = pytest.mark.skipif(compiled, reason="no method of a compiled class is replaced")

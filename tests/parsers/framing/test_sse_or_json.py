@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.json_array import JsonArrayFraming
 from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming
@@ -57,6 +58,36 @@ def test_blank_bytes_are_buffered_up_to_the_limit() -> None:
             reading = read(SSEOrJsonFraming(limits), chunks)
             assert (reading.frames, reading.kind) == ([], "limit_exceeded")
     assert read(SSEOrJsonFraming(limits), byte_by_byte(b"\n" * 64 + ARRAY)).failure is None
+
+
+def test_buffered_blank_bytes_are_dropped_at_the_limit() -> None:
+    framing = SSEOrJsonFraming(Limits(event_bytes=8))
+    framing.feed(b"\n" * 8)
+    assert framing.feed(b"\n") == []
+    assert framing.failure is not None
+    assert not framing._buffered
+
+
+def test_first_event_may_be_single_and_chooses_the_framing() -> None:
+    framing = SSEOrJsonFraming()
+    assert framing.single(b"data: a\n\n") == (None, b"a")
+    assert not framing.blank
+    assert framing.single(b"event: x\ndata: b\n\n") == ("x", b"b")
+    assert framing.feed(b"data: [\n\n") == [Frame(None, b"[")]
+
+
+@pytest.mark.parametrize("chunk", [b'{"a":1}', b'[{"a":1}', b"\n", BOM])
+def test_nothing_but_an_event_is_single(chunk: bytes) -> None:
+    framing = SSEOrJsonFraming()
+    assert framing.single(chunk) is None
+    assert framing.feed(chunk) == JsonArrayFraming().feed(chunk)
+    assert framing.single(b"data: a\n\n") is None
+
+
+def test_blank_until_an_event_is_complete() -> None:
+    framing = SSEOrJsonFraming()
+    assert framing.single(b"data: a") is None
+    assert framing.blank
 
 
 @given(st.data(), st.sampled_from([b"", b"[", b"{", b"data: ", BOM, b"\n"]), st.binary(max_size=40))

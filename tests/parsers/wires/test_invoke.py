@@ -23,6 +23,7 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
+from streamlib_parsers.bedrock import at_path
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS
 from streamlib_parsers.wires import chat, converse, messages
@@ -54,6 +55,11 @@ every_family = pytest.mark.parametrize("name", [family.name for family in FAMILI
 
 def test_every_family_has_a_stream_and_a_body() -> None:
     assert set(STREAMED) == set(BODY) == set(BY_NAME)
+
+
+@pytest.mark.parametrize(("path", "found"), [("a.0", 7), ("a.1", None), ("a.b", None), ("a", [7])])
+def test_path_beyond_a_value_finds_nothing(path: str, found: Any) -> None:
+    assert at_path({"a": [7]}, path) == found
 
 
 def test_family_has_a_wire_or_its_own_paths() -> None:
@@ -244,6 +250,15 @@ def test_mistral_large_stop_reason_is_its_finish_reason() -> None:
         ]
     }
     assert accumulate(parse_body("invoke", json.dumps(body).encode())).stop_reason == "length"
+
+
+@pytest.mark.parametrize("other", [7, "<|im_end|>"])
+def test_stop_reason_beside_a_finish_reason_is_no_reason(other: Any) -> None:
+    """Jamba has the last token there."""
+    message = {"role": "assistant", "content": "Hi"}
+    choice = {"index": 0, "message": message, "finish_reason": "length", "stop_reason": other}
+    response = accumulate(parse_body("invoke", json.dumps({"choices": [choice]}).encode()))
+    assert (response.stop_reason, response.native_stop_reason) == ("length", "length")
 
 
 # --- text families ---

@@ -10,6 +10,7 @@ import pytest
 
 from streamlib.display import MarkdownWriter
 from streamlib.display.cells import cells
+from streamlib.display.wrapping import StyledText, wrap
 from tests.support.markdown_texts import random_markdown, worst_texts
 from tests.support.metrics import figure
 from tests.support.screens import Screen, shown, split, written
@@ -217,6 +218,43 @@ def test_text_in_many_quotes_keeps_some_room() -> None:
     """Their bars are shortened: one word a line would be no text."""
     assert shown(["> " * 14 + "word word"], width=30).lines[0] == "… word word"
     assert shown(["> " * 3 + "word word"], width=30).lines[0] == "│ │ │ word word"
+
+
+def test_row_of_a_table_that_is_too_wide_is_a_list() -> None:
+    names = [f"name{number}" for number in range(8)]
+    rows = [names, ["---"] * 8, [name.upper() for name in names]]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    lines = shown([table], width=30, height=30).lines
+    assert lines[:9] == [*(f"{name}: {name.upper()}" for name in names), ""]
+
+
+def test_last_cell_of_a_very_long_row_goes_on() -> None:
+    text = "| a | b |\n|---|---|\n| x | " + "word " * 1500 + "|\n"
+    header, _, first, *others = shown([text], width=60).lines
+    assert (header, first[:3]) == ("a  b", "x  ")
+    assert {line[:3] for line in others} == {"   ", ""}
+    assert sum(line.count("word") for line in [first, *others]) == 1500
+
+
+def test_wide_characters_are_wrapped_one_by_one() -> None:
+    lines = wrap([StyledText("xxxx 漢字漢字", "")], 8)
+    assert ["".join(part.text for part in line) for line in lines] == ["xxxx 漢", "字漢字"]
+    lines = wrap([StyledText("xxxx 漢ééé", "")], 8)
+    assert ["".join(part.text for part in line) for line in lines] == ["xxxx 漢", "ééé"]
+
+
+def test_tab_goes_to_the_next_multiple_of_four() -> None:
+    assert shown(["```\na\tb\n```"]).lines[1] == "a   b"
+
+
+def test_resize_between_paragraphs_counts_for_the_next() -> None:
+    for width in (30, 80):
+        writer = MarkdownWriter(60, 12)
+        writer.feed("one\n\n")
+        writer.resize(width, 12)
+        text = OWN.sub("", writer.feed("word " * 40 + "\n\n").replace("\r\n", "\n"))
+        lines = [line for line in text.splitlines() if "word" in line]
+        assert max(map(len, lines)) in range(width - 6, width)
 
 
 def test_accent_takes_no_column() -> None:

@@ -25,6 +25,15 @@ async def test_memory_equals_the_rules() -> None:
         await check_engine(engine, operations=400, seed=seed)
 
 
+async def test_closed_memory_holds_no_log() -> None:
+    engine = MemoryEngine()
+    async with open_log(engine) as log:
+        await log.create("a")
+        assert await engine.log_ids(9) == ["a"]
+    await engine.aclose()
+    assert await engine.log_ids(9) == []
+
+
 async def test_sqlite_equals_the_rules(tmp_path: Path) -> None:
     engine = SqliteEngine(str(tmp_path / "logs.db"))
     await check_engine(engine, operations=200)

@@ -15,7 +15,7 @@ from streamlib.durable.memory import MemoryEngine
 from streamlib.durable.records import LogCursor, Record
 from streamlib.durable.rules import Append, LogState, Open, Result
 from streamlib.transport.deadlines import Deadlines
-from streamlib_parsers import Completed, accumulate
+from streamlib_parsers import Completed, OutputItemDone, OutputTextDelta, accumulate
 from tests.support.client_streams import stream_over
 from tests.support.durable_engines import Connection, loop_milliseconds, lose, memory_engine
 from tests.support.response_bodies import frames_of
@@ -186,6 +186,19 @@ async def test_events_wait_for_others_but_the_first_and_ends_do_not() -> None:
     assert [append.closes for append in appends].index(True) == len(appends) - 1
 
 
+async def test_end_of_an_item_does_not_wait_for_others() -> None:
+    """A tool can begin then, and the model may be silent for long."""
+    *frames, item_end, stop_reason, last = frames_of(6)
+    times: dict[type[Any], float] = {}
+    async with open_log(memory_engine(), interval=10) as log, anyio.create_task_group() as group:
+        await log.create("a")
+        source = stream(*frames, 1.0, item_end, 60.0, stop_reason, last)
+        group.start_soon(log.write, "a", source)
+        async for entry in log.read("a"):
+            times[type(entry.event)] = anyio.current_time()
+    assert times[OutputItemDone] - times[OutputTextDelta] < 2
+
+
 async def test_silent_writer_gives_signs_of_life() -> None:
     engine = memory_engine()
     connection = Connection(engine)
@@ -297,6 +310,31 @@ async def test_readers_leave_no_trace_in_a_process_that_only_reads() -> None:
             await anext(readers.read("a"))
             readers._hub.follow(f"dropped {number}")
         assert len(readers._hub._followers) <= SWEEP_FIRST
+
+
+async def test_sweep_waits_until_the_logs_have_doubled() -> None:
+    hub = Hub(memory_engine())
+    kept = [hub.follow(f"kept {number}") for number in range(SWEEP_FIRST)]
+    most = 0
+    for number in range(3 * SWEEP_FIRST):
+        hub.follow(f"dropped {number}")
+        most = max(most, len(hub._followers))
+    assert most == 2 * len(kept)
+
+
+async def test_reader_of_a_lost_log_waits_for_one_lease() -> None:
+    """Its writer may be there still, and restore it."""
+    engine = memory_engine()
+    async with open_log(engine, lease=LEASE) as log:
+        await log.create("a")
+        reader = log.read("a")
+        assert await reader.next_batch(1) is None
+        lose(engine, "a", None)
+        began = anyio.current_time()
+        with pytest.raises(LogError) as info:
+            await anext(reader)
+        assert info.value.kind == "gone"
+        assert LEASE <= anyio.current_time() - began <= 3 * LEASE
 
 
 async def test_engine_without_any_room_ends_the_writer() -> None:

@@ -72,6 +72,14 @@ async def test_message_is_resumed_from_its_start() -> None:
         assert (await resume(app)).status == 204
 
 
+async def test_page_that_leaves_follows_its_log_no_longer() -> None:
+    async with open_log(memory_engine()) as log:
+        await log.create("a", META)
+        app = log_app(log, allow=everybody)
+        await AsgiCall(method="GET", path="/api/chat/a/stream", leave_after=1)(app)
+        assert not log._hub._followers
+
+
 async def test_message_that_has_ended_is_replayed_where_asked_for() -> None:
     async with open_log(memory_engine()) as log:
         await log.write("a", stream(*FRAMES), META)

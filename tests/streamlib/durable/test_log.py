@@ -259,6 +259,11 @@ async def test_exception_of_a_stage_closes_the_log_and_is_raised(make_log: OpenL
         assert (found[-1].error.kind, found[-1].error.retryable) == ("truncated", False)
 
 
+async def test_log_holds_64_mebibytes_by_default() -> None:
+    async with open_log() as log:
+        assert log._settings.max_bytes == 64 * 1024 * 1024
+
+
 async def test_log_over_its_limit_ends_honestly(make_log: OpenLog) -> None:
     async with make_log(max_bytes=600) as log:
         await log.write("a", stream(*frames_of(200)))

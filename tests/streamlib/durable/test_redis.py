@@ -24,7 +24,7 @@ from tests.support.redis_servers import RedisServer, running_server, valkey_bina
 from tests.support.response_bodies import frames_of
 
 pytest.importorskip("coredis", reason="no client for Redis: the extra `redis` is not installed")
-from streamlib.durable.redis import EVERY_SECOND, RedisEngine  # needs the extra
+from streamlib.durable.redis import EVERY_SECOND, RedisEngine, _first_of, _record  # needs the extra
 
 # coredis leaves its in-memory streams open where it cannot connect.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -323,3 +323,16 @@ async def test_missing_log_with_a_cursor_is_gone_at_once(server: RedisServer) ->
     async with open_log(server.url) as log:
         with anyio.fail_after(2):
             assert await outcome(log, f"none-{time.time_ns()}", "1-500") == "gone"
+
+
+def test_record_whose_fields_are_no_pairs_is_refused() -> None:
+    fields = [b"f", b"1", b"l", b"{}\n"]
+    assert _record([b"2-3", fields]).lines == b"{}\n"
+    with pytest.raises(ValueError, match="zip"):
+        _record([b"2-3", [*fields, b"x"]])
+
+
+def test_cause_of_nested_groups_is_their_first_exception() -> None:
+    cause = ConnectionError("lost")
+    inner = ExceptionGroup("inner", [cause, ValueError()])
+    assert _first_of(ExceptionGroup("outer", [inner, ValueError()])) is cause

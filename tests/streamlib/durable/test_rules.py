@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from streamlib.durable.rules import (
     TOMBSTONE_MS,
@@ -77,6 +78,12 @@ def test_operation_answers(
 
 def test_unknown_log_has_no_position() -> None:
     assert ask(None, Stop("user"), 0) == (Result("missing", epoch=0, last=0, stop=""), None)
+
+
+def test_append_without_events_only_renews_the_lease() -> None:
+    result, state = ask(WRITTEN, Append("a", 1, 6, 5, lease_ms=200), 50)
+    assert result.status == "ok"
+    assert state == replace(WRITTEN, lease_until=250)
 
 
 def test_first_reason_to_stop_counts() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, render, splits
 from streamlib.inspection.capture import Capture
+from streamlib.inspection.event_text import describe_event
 from streamlib.inspection.facts import SHORTEST_OUTPUT
 from streamlib.inspection.frames import Step, frame_names
 from streamlib.inspection.split_characters import split_characters
@@ -23,7 +24,7 @@ from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, 
 from streamlib.recording import load as load_recording
 from streamlib.request.report import Change
 from streamlib.testing.bench import bodies, responses
-from streamlib_parsers import ResponseEvent, parse_body, parser
+from streamlib_parsers import RateLimits, ResponseEvent, parse_body, parser
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
@@ -65,6 +66,24 @@ def test_frame_of_invoke_is_named_by_its_inner_frame() -> None:
     frame = Frame("chunk", json.dumps({"bytes": inner}).encode())
     assert frame_names("invoke", [frame]) == "message_start"
     assert frame_names("converse", [frame]) == "chunk"
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"),
+    [
+        ({"delta": {"role": "assistant"}}, "role"),
+        ({"delta": {"content": "Hi"}}, "content"),
+        ({"delta": {}, "finish_reason": "stop"}, "finish_reason stop"),
+    ],
+)
+def test_frame_of_chat_is_named_by_what_it_brings(choice: dict[str, Any], name: str) -> None:
+    frame = Frame(None, json.dumps({"choices": [choice]}).encode())
+    assert frame_names("chat", [frame]) == name
+
+
+def test_event_of_limits_names_the_request() -> None:
+    line = describe_event(RateLimits(request_id="req_7"), "", 80)
+    assert "req_7" in line
 
 
 def wire_of(path: Path) -> WireApi:

@@ -18,6 +18,7 @@ from streamlib.inspection import forms, several
 from streamlib.inspection.capture import Capture, capture_of_part, events_of
 from streamlib.inspection.file_parts import UnreadableFile, part_of
 from streamlib.inspection.forms import FORMS, open_file
+from streamlib.inspection.http_forms import is_binary
 from streamlib.inspection.inspector import inspected, read_capture
 from streamlib.inspection.text_forms import objects_in
 from streamlib.inspection.wire_markers import likely_wire
@@ -88,6 +89,18 @@ def test_body_is_opened_in_every_form(name: str) -> None:
 def test_event_log_is_opened() -> None:
     events = streamlib.parse_body("chat", BODY)
     assert said_in(streamlib.recording.dump_events(events)) == said_in(BODY)
+
+
+def test_cut_event_log_ends_with_its_last_event() -> None:
+    """Not with an end that nobody sent."""
+    events = streamlib.parse_body("chat", BODY)
+    encode = streamlib.encoder("responses")
+    written = b"".join(map(encode.feed, events[:-1]))
+    [capture] = captures_in(streamlib.recording.dump_events(events)[:-20])
+    assert capture.recording.body == written
+    assert capture.truncation is not None
+    [capture] = captures_in(streamlib.recording.dump_events(events))
+    assert capture.recording.body == written + encode.feed(events[-1]) + encode.close()
 
 
 @each_recording
@@ -317,8 +330,13 @@ def test_error_names_what_to_do_with_another_file(data: bytes, message: str) -> 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "brotli", None)
-    with pytest.raises(UnreadableFile, match=r"pip install 'streamlib\[br\]'"):
+    with pytest.raises(UnreadableFile, match=r"no text; .*pip install 'streamlib\[br\]'"):
         open_file(CHAT_CAPTURES["Brotli"])
+
+
+def test_first_thousand_bytes_tell_a_binary_file() -> None:
+    assert is_binary(b"x" * 999 + b"\0")
+    assert not is_binary(b"x" * 1000 + b"\0")
 
 
 @pytest.mark.parametrize("data", [b"hello\n", b"\x00\x01\x02", b"[1, 2]", b'{"a": 1}', b"{" * 99])
@@ -428,6 +446,15 @@ def test_bomb_is_refused_before_it_expands(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(forms, "OPENED_BYTES", 1 << 20)
     with pytest.raises(UnreadableFile, match="bytes when opened"):
         open_file(gzip.compress(gzip.compress(CHAT * 400)))
+
+
+def test_file_opens_into_a_limited_number_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "OPENED_PARTS", 3)
+    data = har(*[entry(CHAT.decode())] * 3)
+    assert len(open_file(data)) == 3
+    monkeypatch.setattr(forms, "OPENED_PARTS", 2)
+    with pytest.raises(UnreadableFile, match="more than 2 responses"):
+        open_file(data)
 
 
 def test_forms_inside_one_another_have_a_limit() -> None:

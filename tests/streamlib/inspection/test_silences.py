@@ -6,6 +6,8 @@ import random
 from itertools import pairwise
 
 from streamlib.inspection import Silence, inspect
+from streamlib.inspection.capture import Capture
+from streamlib.inspection.clock import THRESHOLD, Clock
 from streamlib.recording import Chunk, Recording
 from tests.support.cases import each_case
 
@@ -77,6 +79,20 @@ def test_the_500_longest_silences_are_kept() -> None:
     no_bytes, _ = silences_of(*short, *[(2.2 + at, FRAME) for at in range(500)])
     assert len(no_bytes) == 500
     assert spans(no_bytes)[0] == (1.2, 2.2)
+
+
+def test_silence_has_at_least_the_threshold() -> None:
+    """Two times whose difference a float holds exactly."""
+    for end, count in ((1.0 + THRESHOLD, 1), (1.0 + THRESHOLD - 0.125, 0)):
+        chunks = [(1.0, LONG[:9]), ((1.0 + end) / 2, LONG[9:99]), (end, LONG[99:])]
+        no_bytes, no_frame = silences_of(*chunks)
+        assert (no_bytes, len(no_frame)) == ([], count)
+
+
+def test_byte_was_received_with_its_chunk() -> None:
+    chunks = (Chunk(1.0, b"12345"), Chunk(2.0, b"67890"))
+    clock = Clock(Capture("a", "chat", Recording(200, {}, chunks), is_recorded=True))
+    assert [clock.seconds(offset) for offset in (0, 4, 5, 9, 10)] == [1.0, 1.0, 2.0, 2.0, 2.0]
 
 
 def test_frame_that_never_ends_is_a_silence() -> None:

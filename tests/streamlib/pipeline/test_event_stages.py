@@ -184,8 +184,36 @@ def test_until_behind_aggregate_shows_its_ending() -> None:
 @pytest.mark.parametrize("count", [1, 2, 5, 1000])
 def test_window_has_so_many_events(count: int) -> None:
     windows = through(EVENTS, window(count))
-    assert [event for events in windows for event in events] == EVENTS
-    assert {len(events) for events in windows[:-1]} <= {count}
+    starts = range(0, len(EVENTS), count)
+    assert windows == [EVENTS[start : start + count] for start in starts]
+
+
+def test_window_with_the_terminal_event_does_not_wait() -> None:
+    """Nothing after it would end the window, until the source is closed."""
+    machine = window(1000).make(lambda: 0.0)
+    assert [machine.feed(event) for event in EVENTS[:-1]] == [[]] * (len(EVENTS) - 1)
+    assert machine.feed(EVENTS[-1]) == [EVENTS]
+
+
+def test_window_is_due_so_long_after_its_first_event() -> None:
+    now = [100.0]
+    machine = window(seconds=2.0).make(lambda: now[0])
+    for event in EVENTS[:2]:
+        machine.feed(event)
+        now[0] += 0.5
+    assert machine.due() == 1.0
+    assert machine.expire() == [EVENTS[:2]]
+    assert machine.due() is None
+    machine.feed(EVENTS[2])
+    assert machine.due() == 2.0
+    now[0] += 7.0
+    assert machine.due() == 0.0
+
+
+def test_window_without_seconds_is_never_due() -> None:
+    machine = window(events=3).make(lambda: 0.0)
+    machine.feed(EVENTS[0])
+    assert machine.due() is None
 
 
 async def test_window_lasts_so_many_seconds() -> None:

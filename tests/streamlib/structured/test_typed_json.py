@@ -18,6 +18,7 @@ import pytest
 
 from streamlib import UNSET
 from streamlib.structured import JsonItems, TypedJson
+from streamlib.structured.fence import OpeningFence
 from streamlib.structured.values import typed_value
 from tests.support.cases import each_case
 
@@ -107,8 +108,23 @@ def test_last_view_is_the_value(kind: Any) -> None:
         (kind | None, f'{{"value": {OSLO}}}'),
         (tuple[kind, ...], f"[{OSLO}]"),
         (kind, f"```json\n{OSLO}\n```"),
+        (dict[int, kind], f'{{"1": {OSLO}}}'),
+        (dict[str, Any], '{"a": true, "b": null, "c": [false]}'),
     ]:
         assert view_of([text], wanted) == typed_value(text, wanted)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_view_of_a_dict_has_what_is_open(kind: Any) -> None:
+    text = f'{{"a": {OSLO}, "b": {OSLO[:-1]}'
+    assert [*view_of([text], dict[str, kind])] == ["a", "b"]
+
+
+def test_fence_has_a_label_of_at_most_40_letters() -> None:
+    for letters, fenced in ((40, True), (41, False)):
+        fence = OpeningFence()
+        opening = "```" + "x" * letters
+        assert fence.feed(opening) == ("" if fenced else opening)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -14,6 +14,7 @@ from streamlib.recording import Recording, from_body
 from streamlib.request.prompt import Prompt
 from streamlib.testing import MODEL, ClientOptions, Fault, echo_response, loopback, replay, scripted
 from streamlib.transport.deadlines import Deadlines
+from streamlib.wires.faults import fault_index
 from streamlib_parsers.classification import classify
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -57,6 +58,13 @@ async def outcome(client: Any) -> tuple[str, int]:
         events = [event async for event in stream]
     error = stream.response.error
     return (error.kind if error else "none"), len(events)
+
+
+@pytest.mark.parametrize(
+    ("count", "after", "index"), [(4, 0, 0), (4, 3, 3), (4, 4, 1), (5, 9, 2), (1, 1, 0), (0, 0, 0)]
+)
+def test_fault_comes_before_the_end_of_a_short_body(count: int, after: int, index: int) -> None:
+    assert fault_index(count, after) == index
 
 
 @pytest.mark.parametrize("fault", FAULTS)

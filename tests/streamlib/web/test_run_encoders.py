@@ -91,6 +91,12 @@ def test_run_is_one_message(protocol: str, scenario: str) -> None:
     assert len(steps) == ends
 
 
+def test_ids_of_parts_begin_with_the_step() -> None:
+    parts = payloads(encoded("vercel", three_steps()))[:-1]
+    ids = [part["id"] for part in parts if part["type"] in ("reasoning-start", "text-start")]
+    assert ids == ["1-0", "1-1", "3-0"]
+
+
 class tagged:  # noqa: N801  # reads as a function
     """The tag of an event, as in its JSON."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import RouteRule
+from streamlib.wires.error_statuses import status_of_kind
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from tests.support.cases import each_case
@@ -217,3 +218,19 @@ async def test_model_name_in_the_log_is_escaped_and_bounded(
     assert line.isprintable()
     assert len(line) < 1500
     assert "-> forged" not in line or pattern == "other"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"),
+    [
+        (("authentication",), 401),
+        (("rate_limited", "quota_exhausted"), 429),
+        (("context_window_exceeded", "invalid_request", "invalid_history", "content_filter"), 400),
+        # Between the gateway and its model: no error of the client.
+        (("connection", "truncated", "malformed", "limit_exceeded"), 502),
+        (("stalled", "deadline"), 504),
+        (("server_error",), 500),
+    ],
+)
+def test_kind_of_error_has_a_status(kinds: tuple[Any, ...], status: int) -> None:
+    assert {status_of_kind("chat", kind) for kind in kinds} == {status}

@@ -306,3 +306,11 @@ def test_provider_values_are_merged_key_by_key() -> None:
         "include_usage": True,
         "chunk_include_usage": True,
     }
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_stop_sequences_beyond_the_limit_are_reported(count: int) -> None:
+    stop = [f"end {number}" for number in range(count)]
+    request = build(Prompt("hi", stop=stop), "openai:gpt-4o", wire_api="chat")
+    assert body(request)["stop"] == stop[:4]
+    assert changes(request) == ([("changed", "/stop")] if count > 4 else [])

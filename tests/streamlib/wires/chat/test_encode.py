@@ -728,3 +728,11 @@ async def test_the_official_sdk_raises_on_a_failed_stream() -> None:
         with pytest.raises(openai.APIError, match="too busy"):
             async for _ in await _chunks(sdk):
                 pass
+
+
+@pytest.mark.parametrize(("input_tokens", "reported"), [(5, []), (None, ["/usage"])])
+def test_unknown_total_of_usage_is_reported(input_tokens: int | None, reported: list[str]) -> None:
+    encode = encoder("chat")
+    encode.feed(Created("r", "m"))
+    encode.feed(Completed("r", "m", "stop", None, None, Usage(input_tokens, 3)))
+    assert [change.path for change in encode.report] == reported

@@ -9,6 +9,7 @@ import pytest
 
 from streamlib import (
     Audio,
+    CacheMark,
     CacheOptions,
     Compaction,
     Document,
@@ -166,6 +167,7 @@ def test_b10_tools_have_object_schemas_and_no_empty_text() -> None:
     )
     specs = [tool["toolSpec"] for tool in body(request)["toolConfig"]["tools"]]
     assert [spec["inputSchema"]["json"]["type"] for spec in specs] == ["object"] * 3
+    assert specs[1]["inputSchema"]["json"] == {"type": "object", "anyOf": []}
     assert [spec.get("description") for spec in specs] == [None, None, "does"]
     assert specs[2]["strict"] is True
     assert [change.path for change in request.report] == ["/tools/1/schema"]
@@ -463,6 +465,16 @@ def test_b14_at_most_four_breakpoints_each_after_its_item() -> None:
         "cachePoint": {"type": "default", "ttl": "1h"}
     }
     assert points(built(*history, cache=CacheOptions(None, [0]))) == ["system"]
+
+
+def test_b14_points_of_instructions_and_tools_count() -> None:
+    turns = [user("a"), REPLY, user("b"), REPLY, user("c"), REPLY, user("d")]
+    cache = CacheOptions(None, range(7), instructions=CacheMark())
+    request = built(*turns, cache=cache, instructions="s")
+    assert points(request) == ["system", "4", "5", "6"]
+    own = ToolSpec("x", native={"cachePoint": {"type": "default"}}, native_wire="converse")
+    request = built(*turns, cache=cache, instructions="s", tools=[TOOL, own])
+    assert points(request) == ["tools", "system", "5", "6"]
 
 
 def test_b14_no_cache_point_directly_after_a_document() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -270,7 +271,7 @@ def members(request: Any) -> list[list[str]]:
 
 
 def test_the_complete_request_is_rebuilt() -> None:
-    request: Any = {**REQUEST, "messages": list(REQUEST["messages"])}  # type: ignore[call-overload]
+    request: Any = copy.deepcopy(REQUEST)
     request["messages"][1]["content"].pop()  # botocore does not know `hologram`
     # The request has every field at once: Opus 4.6 would refuse its two samplings, and them and its
     # forced choice beside thinking, which the builder leaves out.
@@ -369,6 +370,14 @@ def test_results_of_every_kind_are_decoded() -> None:
     assert output[0] == Text('{"a":1}', native={"json": {"a": 1}})
     assert isinstance(output[1], Image)
     assert (output[1].url, output[2].native) == ("s3://bucket-1/k", {"video": {"format": "mp4"}})
+
+
+def test_unknown_key_of_a_source_is_sent_again() -> None:
+    source = {"bytes": "iVBORw0KGgo=", "checksum": {"value": "x"}}
+    content = [{"text": "see"}, {"image": {"format": "png", "source": source}}]
+    prompt = decoded({"messages": [{"role": "user", "content": content}]})
+    request = json.loads(build(prompt, f"bedrock:{MODEL}", wire_api="converse").body)
+    assert request["messages"][0]["content"] == content
 
 
 def test_a_document_of_chunks_is_kept_as_opaque() -> None:

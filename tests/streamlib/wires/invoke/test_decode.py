@@ -17,6 +17,7 @@ from streamlib import (
     ReasoningOptions,
     StreamError,
     Text,
+    ToolSpec,
     build,
     parse_request,
 )
@@ -208,6 +209,13 @@ def test_chat_form_is_known_by_what_only_chat_has(fields: dict[str, Any]) -> Non
     prompt = parse_request("invoke", json.dumps(fields).encode(), path="/model/m/invoke")
     assert prompt.extra is None
     assert [item.text for item in prompt.items][-1:] == ["Hi"]  # type: ignore[union-attr]
+    assert all(tool == ToolSpec("f", schema={"type": "object"}) for tool in prompt.tools)
+
+
+@pytest.mark.parametrize("key", PROMPTS)
+def test_request_of_one_text_is_refused(key: str) -> None:
+    with pytest.raises(StreamError, match="no text prompts"):
+        parse_request("invoke", json.dumps({key: "Hi"}).encode(), path="/model/m/invoke")
 
 
 def test_messages_form_is_read_for_a_name_that_shows_no_family() -> None:

@@ -16,6 +16,7 @@ from streamlib import (
     Prompt,
     Response,
     ServerToolCall,
+    ServerToolResult,
     Text,
     ToolSpec,
     build,
@@ -137,12 +138,40 @@ def test_a15_earlier_server_call_without_result_is_dropped() -> None:
     assert "without its result" in reasons(request)[0]
 
 
+def test_a15_server_call_of_the_last_turn_may_still_run() -> None:
+    call = ServerToolCall("s1", "web_search", "{}", origin=HERE)
+    for after in ([], [user("go on")]):
+        request = built(user("x"), Message("assistant", [Text("so")]), call, *after)
+        assert turns(request)[1] == ("assistant", ["text", "server_tool_use"])
+        assert reasons(request) == []
+
+
 def test_a17_system_messages_within_the_conversation() -> None:
     inside = [user("x"), Message("system", [Text("Be kind.")])]
     assert turns(built(*inside, model="anthropic:claude-opus-5"))[-1] == ("system", ["text"])
     older = built(*inside, model="anthropic:claude-sonnet-4-5")
     assert turns(older) == [("user", ["text", "text"])]
     assert "no system message here" in reasons(older)[0]
+
+
+def test_a17_system_message_after_a_result_of_a_server_tool() -> None:
+    call = ServerToolCall("s1", "web_search", "{}", origin=HERE)
+    result = ServerToolResult("s1", "web_search", [], origin=HERE)
+    system = Message("system", [Text("Be kind.")])
+    newest = "anthropic:claude-opus-5"
+    assert turns(built(user("x"), call, result, system, model=newest))[-1][0] == "system"
+    after = built(user("x"), call, result, Message("assistant", [Text("so")]), system, model=newest)
+    assert turns(after)[-1][0] != "system"
+    [change] = after.report
+    assert change.breaks_prefix
+
+
+def test_what_system_does_not_take_is_reported() -> None:
+    image = Image(url="https://a.example/b.png")
+    message = Message("system", [Text("Be brief."), image], native={"name": "x"})
+    request = built(message, user("x"))
+    assert [block["text"] for block in body(request)["system"]] == ["Be brief."]
+    assert reasons(request) == ["system messages hold text only", "`system` has no name"]
 
 
 def test_leading_system_messages_join_the_instructions() -> None:

@@ -16,6 +16,7 @@ from streamlib import (
     Prompt,
     Reasoning,
     StreamError,
+    Text,
     build,
     parse_request,
 )
@@ -143,6 +144,20 @@ REQUEST = {
         },
     ],
 }
+
+
+def test_parts_of_a_result_are_decoded_one_by_one() -> None:
+    content = [
+        {"type": "text", "text": "see"},
+        {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}},
+        {"type": "hologram", "x": 1},
+    ]
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": content}
+    output = decoded({**REQUEST, "messages": [{"role": "user", "content": [result]}]}).items[-1]
+    assert isinstance(output, FunctionCallOutput)
+    text, image, other = output.output
+    assert (text, getattr(image, "url", None)) == (Text("see"), "https://x/y.png")
+    assert other == Text('{"type":"hologram","x":1}', native=content[2])
 
 
 def test_every_setting_is_decoded() -> None:

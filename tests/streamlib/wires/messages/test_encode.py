@@ -19,6 +19,7 @@ from streamlib import (
     Message,
     Notice,
     Origin,
+    OutputItemAdded,
     Reasoning,
     Response,
     ResponseEvent,
@@ -30,9 +31,11 @@ from streamlib import (
     parser,
 )
 from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
 from streamlib.testing import echo_response
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
+from streamlib.wires.messages.encode_objects import native_stop
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
@@ -321,3 +324,24 @@ def test_full_context_has_anthropics_words(said: str, message: str) -> None:
     error = ErrorInfo("context_window_exceeded", said)
     assert error_body("messages", error)["error"]["message"] == message
     assert message.encode() in encode_all("messages", [Failed(error)])
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "native", "sent"),
+    [
+        ("stop", "stop_sequence", "stop_sequence"),
+        ("stop", "max_tokens", "end_turn"),
+        ("stop", None, "end_turn"),
+        ("other", "brand_new", "brand_new"),
+    ],
+)
+def test_native_stop_reason_is_sent_where_it_fits(
+    stop_reason: Any, native: str | None, sent: str
+) -> None:
+    assert native_stop(stop_reason, native, Report()) == sent
+
+
+def test_stream_begins_with_counts_of_zero_where_none_are_known() -> None:
+    encode = encoder("messages")
+    start = encode.feed(OutputItemAdded(0, Message("assistant")))
+    assert b'"usage":{"input_tokens":0,"output_tokens":0}' in start

@@ -225,7 +225,9 @@ def test_images_of_results_and_responses_move_to_a_user_message() -> None:
 
 
 def test_failed_call_is_marked_in_its_text() -> None:
-    assert sent(user("x"), CALL, CALL.output("no", is_error=True))[2]["content"] == "[error] no"
+    request = built(user("x"), CALL, CALL.output("no", is_error=True))
+    assert body(request)["messages"][2]["content"] == "[error] no"
+    assert changes(request) == [("changed", "/input/2/is_error")]
 
 
 def test_refusals_developers_and_compactions_are_plain_text() -> None:

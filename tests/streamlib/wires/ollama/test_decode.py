@@ -178,6 +178,13 @@ def test_thinking_is_read_in_every_form(think: Any, reasoning: Any) -> None:
     assert decoded({"messages": [], "think": think}).reasoning == reasoning
 
 
+def test_tool_that_is_no_function_has_its_name_or_type() -> None:
+    tools = [{"type": "web_search"}, {"type": "mcp", "name": "files"}]
+    prompt = decoded({**REQUEST, "tools": tools})
+    assert [tool.name for tool in prompt.tools] == ["web_search", "files"]
+    assert [tool.native for tool in prompt.tools] == tools
+
+
 def test_unlimited_output_stays_in_extra() -> None:
     prompt = decoded(
         {
