@@ -7,6 +7,8 @@ output. A block that needs a key or a server has `<!-- not run: why -->` on the 
 from __future__ import annotations
 
 import re
+import signal
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -48,6 +50,15 @@ def blocks() -> list[object]:
     return examples
 
 
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """A shell that runs the tests in the background has Ctrl-C ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 @pytest.mark.parametrize(("page", "line", "code", "printed"), blocks())
 def test_example_prints_what_its_page_shows(
     page: Path,

@@ -88,7 +88,7 @@ async def test_gemini_stream_without_sse_is_a_json_array() -> None:
 @each_client
 async def test_keep_alives_are_sent_while_the_model_is_silent(wire: WireApi) -> None:
     first, *rest = weather_chunks("gemini")
-    upstream = Upstream(stream_response("gemini", 0.05, first, 0.05, *rest))
+    upstream = Upstream(stream_response("gemini", 0.2, first, 0.2, *rest))
     async with serving(upstream, rule("gemini"), keep_alive=0.01) as client:
         response = await send(client, wire, weather_prompt())
     keep_alive = {"messages": b"event: ping", "gemini": b"\n"}.get(wire, b": keep-alive")
