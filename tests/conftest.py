@@ -11,15 +11,15 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.shared import CORPUS, MISSING, ROOT, SHARED
+from tests.support.shared import CORPUS, MISSING, SHARED
 from tests.support.thorough import PROFILE
 
 pytest_plugins = ["pytester"]  # for the tests of our own plugin
 
-# Where bytecode may not be written beside the sources, it is kept here: otherwise each of the
-# processes that tests start compiles the library again, which is half a second of CPU.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and sys.pycache_prefix is None:
-    os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
+# The processes of a run share bytecode: otherwise each compiles the library and the tests again.
+# Not in a folder of their own (`PYTHONPYCACHEPREFIX`): what pip compiled would not be read there.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline: the machines share their cores, and speed is measured in benchmarks/, not here.
 # Parametrised tests draw inside one function on purpose (a recording, then its partition).
