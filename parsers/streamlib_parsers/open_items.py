@@ -83,11 +83,15 @@ class OpenPart:
         return tuple(parts) or (text,)
 
     def _media(self) -> ContentPart:
-        data = self.other("data").joined() or None
+        data = self._joined("data")
         if (self.media_type or "").startswith("image/"):
             return unchecked(Image)(data=data, media_type=self.media_type)
-        transcript = self.other("transcript").joined() or None
+        transcript = self._joined("transcript")
         return unchecked(Audio)(data=data, media_type=self.media_type, transcript=transcript)
+
+    def _joined(self, kind: OtherText) -> str | None:
+        fragments = self.others.get(kind)
+        return fragments.joined() if fragments else None
 
 
 class OpenItem:

@@ -92,9 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
         seed = random.SystemRandom().randrange(1 << 32)
     campaign = Campaign(target, seed=seed, corpus=corpus)
     line = StatusLine()
-    for _ in campaign.run(arguments.time):
-        line.draw(_counts(campaign))
-    line.erase()
+    try:
+        for _ in campaign.run(arguments.time):
+            line.draw(_counts(campaign))
+    finally:  # Ctrl-C leaves no line behind
+        line.erase()
     print(_counts(campaign), file=sys.stderr)
     if not campaign.executions:
         print(f"{target.name}: no body was tried: the time was too short", file=sys.stderr)

@@ -74,6 +74,12 @@ local function tombstone(state, expires_at)
   }
 end
 
+-- The epoch of the records that are left where the state is lost: a new log takes a later one.
+local function epoch_of_records()
+  local left = redis.pcall('XREVRANGE', records_key, '+', '-', 'COUNT', 1)
+  return left[1] and tonumber(string.match(left[1][1], '^%d+')) or 0
+end
+
 local function result(status, state)
   return {status, state.epoch, state.last, state.stop}
 end
@@ -86,7 +92,7 @@ end
 local state, fault = load_state()
 if fault and operation == 'delete' then
   -- What nobody can read may be deleted all the same, and its writer does not bring it back.
-  state = {epoch = 0, last = 0, expires_at = now + TOMBSTONE_MS}
+  state = {epoch = epoch_of_records(), last = 0, expires_at = now + TOMBSTONE_MS}
 elseif fault then
   return fault
 end
@@ -109,9 +115,8 @@ if operation == 'open' then
       first_epoch = state.epoch + 1
     else
       -- The state may be lost alone: the records behind it are of another log.
-      local left = redis.call('XREVRANGE', records_key, '+', '-', 'COUNT', 1)
-      if left[1] and epoch == 0 then
-        first_epoch = tonumber(string.match(left[1][1], '^%d+')) + 1
+      if epoch == 0 then
+        first_epoch = math.max(1, epoch_of_records() + 1)
       end
       redis.call('DEL', records_key)
     end

@@ -274,12 +274,14 @@ async def test_unreadable_log_can_be_deleted(server: RedisServer, field: str) ->
     log_id = f"broken-{time.time_ns()}"
     async with open_log(server.url) as log:
         await log.write(log_id, slow_stream(0))
+        cursor = (await log.head(log_id)).cursor
         server.ask(f"HDEL sl:{{{log_id}}}:h {field}")
         assert await outcome(log, log_id) == "unreadable"
         await log.delete(log_id)
         assert await outcome(log, log_id) == "gone"
         await log.write(log_id, slow_stream(0))
         assert await outcome(log, log_id) == "Completed"
+        assert await outcome(log, log_id, cursor) == "rewound", "it is of the deleted log"
 
 
 async def test_log_whose_state_is_lost_can_be_written(server: RedisServer) -> None:

@@ -128,6 +128,10 @@ class Candidate:
 
     def read_part(self, part: Object) -> None:
         """Read one part of any kind, without its nulls."""
+        if "functionCall" in part:
+            # A text beside it does not hide a call, whatever the order of the keys.
+            self._read_call(part, "functionCall")
+            return
         for kind in part:
             read = PARTS.get(kind)
             if read is not None:

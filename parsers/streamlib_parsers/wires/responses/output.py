@@ -306,7 +306,7 @@ class OutputItems:
         Args:
             items: all items of the response.
             read_raws: returns the bytes of each. Of most responses none is missing.
-            complete: whether the response is complete. Then an item that is not among `raws` ends
+            complete: whether the response is complete. Then an item that is not among `items` ends
                 completed if its own text arrived in full.
         """
         if not isinstance(items, list):
@@ -321,7 +321,7 @@ class OutputItems:
                     continue  # done already
             raws = raws or read_raws()
             if index >= len(raws):
-                break  # the key `output` stands there twice
+                raise malformed("the items of the response cannot be read")
             block, item_bytes = self._read(raws[index])
             if not block:
                 continue

@@ -56,6 +56,15 @@ def test_repeated_call_changes_nothing() -> None:
     assert notice_codes(events) == ["repeated_call"]
 
 
+@pytest.mark.parametrize("further", [{}, {"safetyRatings": []}, {"avgLogprobs": -1.0}])
+def test_text_beside_a_call_does_not_hide_it(further: JsonObject) -> None:
+    """It did where the candidate had a rare key: the order of the keys decided."""
+    part = {"text": "", "functionCall": {"name": "f", "args": {}}}
+    body = chunk(part, finish="STOP")
+    body["candidates"][0].update(further)
+    assert [item.name for item in accumulate(run(sse(body))).calls] == ["f"]
+
+
 def test_signature_of_a_repeated_call_is_kept() -> None:
     (only,) = items_of(
         call("f", {"a": 1}, id="c"), call("f", {"a": 1}, id="c", thoughtSignature="late")

@@ -343,3 +343,12 @@ def test_item_that_was_cut_off_by_the_limit_is_no_notice() -> None:
     response = response_of(created() + added(message()) + text("Hel") + end)
     assert [item.status for item in response.items] == ["incomplete"]
     assert response.notices == ()
+
+
+def test_items_that_cannot_be_read_are_an_error() -> None:
+    """The last of two equal keys counts; its items were left out without a word."""
+    item = '{"type":"message","id":"m","role":"assistant","content":[],"status":"completed"}'
+    end = f'{{"type":"response.completed","response":{{"id":"r","output":5,"output":[{item}]}}}}'
+    response = response_of(created() + f"data: {end}\n\n".encode())
+    assert response.error is not None
+    assert response.error.kind == "malformed"
