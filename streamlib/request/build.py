@@ -26,7 +26,7 @@ from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import BETA_HEADERS, with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
-from streamlib.request.json_objects import merged, without
+from streamlib.request.json_objects import merged, nested, without
 from streamlib.request.known_turns import KNOWN_TURNS
 from streamlib.request.media import report_corrected_types
 from streamlib.request.mistakes import check_switches, check_tool_choice, refuse_unknown
@@ -261,6 +261,15 @@ def _check_tool_choice(draft: _Draft) -> None:
     check_tool_choice(prompt.tool_choice, chain(prompt.tools, *searched))
 
 
+SAYS_NOTHING: Final[JsonObject] = {
+    "store": False,
+    "top_logprobs": 0,
+    "generationConfig.logprobs": 0,
+    "generationConfig.thinkingConfig.includeThoughts": False,
+}
+"""Fields of `Prompt.extra` -> the value that asks for nothing: nor does another wire's request."""
+
+
 def _drop_extra_of_another_wire(draft: _Draft) -> None:
     """Drops `Prompt.extra` of another wire: its fields mean nothing here, or something else."""
     extra, extra_wire = draft.prompt.extra, draft.prompt.extra_wire
@@ -268,9 +277,10 @@ def _drop_extra_of_another_wire(draft: _Draft) -> None:
         return
     for path in WIRE_SPECS[extra_wire].repeated:
         extra = without(extra, path)
-    for key, value in extra.items():
-        if key == "store" and value is False:
-            continue  # nor does a request to another wire ask for it
+    for path, value in SAYS_NOTHING.items():
+        if merged(extra, nested(path, value)) == extra:
+            extra = without(extra, path)
+    for key in extra:
         draft.report.dropped(f"/extra/{key}", f"a field of {extra_wire}")
     draft.prompt = replace(draft.prompt, extra=None)
 

@@ -44,6 +44,7 @@ from streamlib_parsers.items import (
     Text,
     WireApi,
 )
+from streamlib_parsers.notes import BESIDE, EMPTY, split_note
 
 ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
 """Beginnings of field names that hold provider state in results of providers' own tools."""
@@ -254,18 +255,15 @@ def _message(item: Message) -> Downgrade:
     return None, "", bare
 
 
-EMPTY: Final = "(empty)"
-"""Key in `native` of the first item of an assistant's message: keys of the message that were empty,
-which say nothing to another wire. No server has such a key."""
-
-
 def _lost_options(item: ResponseItem, parts: Iterable[ContentPart]) -> list[str]:
     """Why the options of an item and its parts are lost: one reason, or none."""
     names: set[str] = set()
     for native in (item.native, *[part.native for part in parts]):
-        for name, value in (native or {}).items():
+        received, beside = split_note(native, BESIDE)
+        received, empty = split_note(received, EMPTY)
+        for name, value in {**received, **beside, **empty}.items():
             # Clients send back what they received: `annotations: []` says nothing.
-            if name != EMPTY and value not in (None, [], {}):
+            if value not in (None, "", [], {}):
                 names.add(name)
     if not names:
         return []

@@ -84,6 +84,7 @@ class Setting:
         least: the smallest number that the wire takes; it is sent in place of a smaller one.
         most: the largest one.
         fixed: the value that the wire has anyway, without a field for it.
+        sent_when_off: an option of reasoning that is sent although reasoning is off.
         write: the rule that makes what is sent, in place of the prompt's value. With no `path` it
             returns fields of the body.
         read: the rule that reads it, in place of `path`.
@@ -97,6 +98,7 @@ class Setting:
     least: float | None = None
     most: float | None = None
     fixed: Any = None
+    sent_when_off: bool = False
     write: Write | None = None
     read: Read | None = None
 
@@ -164,6 +166,7 @@ class SettingsTable:
         self.lost = tuple(name for name in lost if "." not in name or _parent(name) in known)
         """The settings that the wire lacks."""
         self._fixed = {row.name: row.fixed for row in rows if row.fixed is not None}
+        self._sent_when_off = {row.name for row in rows if row.sent_when_off}
         self._keys: dict[str, None] = {}
         """The body's fields that `read` reads, at least in part."""
         for row in rows:
@@ -183,7 +186,7 @@ class SettingsTable:
             elif value is not None:
                 body = merged(body, value)
         self._report_lost(prompt, context)
-        _report_unused(prompt, context.report)
+        self._report_unused(prompt, context.report)
         return body
 
     def _report_lost(self, prompt: Prompt, context: BuildContext) -> None:
@@ -195,6 +198,20 @@ class SettingsTable:
                 continue
             path = name.replace(".", "/")
             context.report.dropped(f"/{path}", f"{self.wire} has no field for {name}")
+
+    def _report_unused(self, prompt: Prompt, report: Report) -> None:
+        """Reports how reasoning should be, where there should be none."""
+        options = prompt.thinking
+        if options is None or options.effort != "off":
+            return
+        reported = {change.path for change in report.changes}
+        for name, nothing in (("budget", 0), ("summary", "off"), ("display", "omitted")):
+            if f"reasoning.{name}" in self._sent_when_off:
+                continue
+            path = f"/reasoning/{name}"
+            is_set = getattr(options, name) not in (None, nothing)
+            if is_set and not {path, "/reasoning"} & reported:
+                report.dropped(path, "reasoning is off")
 
     def read(self, fields: JsonObject) -> JsonObject:
         """Takes the settings out of a body's fields.
@@ -214,18 +231,6 @@ class SettingsTable:
         rests = {key: fields.pop(key) for key in self._keys if key in fields}
         values["extra"] = {**fields, **without_none(rests)} or None
         return values
-
-
-def _report_unused(prompt: Prompt, report: Report) -> None:
-    """Reports how reasoning should be, where there should be none."""
-    options = prompt.thinking
-    if options is None or options.effort != "off":
-        return
-    reported = {change.path for change in report.changes}
-    for name, nothing in (("budget", 0), ("summary", "off"), ("display", "omitted")):
-        path = f"/reasoning/{name}"
-        if getattr(options, name) not in (None, nothing) and not {path, "/reasoning"} & reported:
-            report.dropped(path, "reasoning is off")
 
 
 def _parent(path: str) -> str:

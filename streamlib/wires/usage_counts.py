@@ -15,7 +15,8 @@ def uncached_input_tokens(usage: Usage, report: Report) -> int | None:
         return None
     cached = (usage.cache_write_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
     if cached > usage.input_tokens:
-        report.dropped("/usage", "fewer input tokens than those of a cache: their sum is another")
+        reason = "fewer input tokens than those of a cache: their sum is another"
+        report.add("changed", "/usage", reason)
         return 0
     return usage.input_tokens - cached
 
@@ -27,6 +28,6 @@ def output_tokens_without_reasoning(usage: Usage, report: Report) -> int | None:
     reasoning = usage.reasoning_output_tokens or 0
     if reasoning > usage.output_tokens:
         # The provider counted it apart from the output.
-        report.dropped("/usage", "more reasoning than output tokens: their sum is another")
+        report.add("changed", "/usage", "more reasoning than output tokens: their sum is another")
         return usage.output_tokens
     return usage.output_tokens - reasoning

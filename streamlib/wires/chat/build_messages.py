@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
-from streamlib.request.origins import EMPTY, same_origin
+from streamlib.request.origins import same_origin
 from streamlib.request.prompt import Prompt
 from streamlib.wires.chat.build_echo import IndexedReasoning, echo, filler
 from streamlib.wires.chat.build_message_rules import (
@@ -65,14 +65,19 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
+from streamlib_parsers.notes import EMPTY, split_note
 from streamlib_parsers.stream_error import invalid_request
-from streamlib_parsers.wires.chat.reasoning_details import REASONING_KEYS
+from streamlib_parsers.wires.chat.reasoning_details import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    REASONING_KEYS,
+)
 
 SIGNATURE: Final = "extra_content.google.thought_signature"
 """Field of signatures at Gemini's compatible endpoint, on calls and messages."""
 
-EMPTY_CONTENT: Final = [{"type": "text", "text": ""}]
-"""An empty text as a list of parts."""
+REASONING_FIELDS: Final = (*REASONING_KEYS, *REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)
+"""Every field of reasoning that some server has."""
 
 ATTACHED: Final = "[see the next message]"
 """Text of a result that consists of media only."""
@@ -352,13 +357,12 @@ class Conversation:
         Those of a response are the provider's, and not missed where it takes none back: only those
         that a caller wrote are reported.
         """
-        if self._assistant is not None and EMPTY in (item.native or {}):
-            native = dict(item.native or {})
-            self._assistant.empty = native.pop(EMPTY)
-            item = replace(item, native=native or None)
-        if item.origin is not None and item.origin.provider is None:
-            return self._caller_keys(item, entry)
-        return self._own_keys(item)
+        if item.origin is None or item.origin.provider is not None:
+            return self._own_keys(item)
+        native, empty = split_note(item.native, EMPTY)
+        if self._assistant is not None:
+            self._assistant.empty |= empty
+        return self._caller_keys(replace(item, native=native or None), entry)
 
     # --- the assistant's messages ---
 
@@ -460,9 +464,6 @@ class Conversation:
         if not arguments and self._is_sent:
             # Servers refuse "" although providers stream it for a call without arguments (C2).
             arguments = "{}"
-            if item.origin is not None and item.origin.provider is None:
-                reason = "an empty text is no JSON: {}"
-                self._report.add("changed", f"{entry.path}/arguments", reason)
         function = {"name": item.name, "arguments": arguments, **native.get("function", {})}
         call = {"id": self._wire_id(item, entry), "type": "function", **native}
         call["function"] = function
@@ -538,12 +539,15 @@ class Conversation:
         taken = self._shape.reasoning_echo
         if not self._shape.bare_messages:
             taken += ("refusal",)
+        path = f"/input/{assistant.positions[0]}"
         for key, value in assistant.empty.items():
             if key in taken:
                 body.setdefault(key, value)
-            elif key not in body and key not in REASONING_KEYS:
+            elif key == "content" and value == []:
+                self._report.add("changed", path, "content without a text is no list")
+            elif key not in body and key not in REASONING_FIELDS:
                 reason = f"{self._context.target.provider.name} takes no empty {key}"
-                self._report.dropped(f"/input/{assistant.positions[0]}", reason)
+                self._report.dropped(path, reason)
 
 
 def free_form_as_function(call_id: str, name: str, text: str) -> JsonObject:

@@ -14,10 +14,9 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.hosted_forms import read_hosted
-from streamlib.request.origins import EMPTY
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import cache_options, take_mark
-from streamlib.wires.chat.build_messages import EMPTY_CONTENT
+from streamlib.wires.chat.build_messages import REASONING_FIELDS
 from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.chat.settings import SETTINGS, read_choice
 from streamlib.wires.json_objects import rest_of
@@ -42,8 +41,8 @@ from streamlib_parsers.items import (
     ToolOptions,
     ToolSpec,
 )
+from streamlib_parsers.notes import EMPTY, with_note
 from streamlib_parsers.wires.chat.delta import READ
-from streamlib_parsers.wires.chat.reasoning_details import REASONING_KEYS
 
 ORIGIN: Final = Origin("chat")
 
@@ -214,21 +213,27 @@ def _add_native(items: list[ResponseItem], native: JsonObject | None) -> None:
         items.insert(position, Message("assistant", (), origin=ORIGIN, native=native))
 
 
+EMPTY_FORMS: Final = ([{"type": "text", "text": ""}], {"id": ""})
+"""A text and audio without content: each is noted as an empty list or object."""
+
+
 def _note_empty(items: list[ResponseItem], message: JsonObject) -> None:
     """Notes keys without content on the first item: they make no item, but null is another value.
 
     What stands there where the message has nothing else is reported with the message.
     """
     empty: JsonObject = {}
-    for key in ("content", "refusal", "tool_calls", "audio", *REASONING_KEYS):
+    for key in ("content", "refusal", "tool_calls", "audio", *REASONING_FIELDS):
         value = message.get(key)
-        if value in ("", [], {}, EMPTY_CONTENT, {"id": ""}):
+        if value in ("", [], {}):
             empty[key] = value
-    position = min(_after_reasoning(items), len(items) - 1)
-    item = items[position]
-    if empty and not isinstance(item, Reasoning):
-        native = {**(item.native or {}), EMPTY: empty}
-        items[position] = msgspec.structs.replace(item, native=native)
+        elif value in EMPTY_FORMS:
+            empty[key] = type(value)()
+    for index, item in enumerate(items):
+        if not isinstance(item, Reasoning):
+            native = with_note(item.native, EMPTY, empty)
+            items[index] = msgspec.structs.replace(item, native=native)
+            empty = {}
 
 
 def _after_reasoning(items: list[ResponseItem]) -> int:

@@ -244,7 +244,7 @@ def chat_usage(usage: Usage | None, report: Report, *, own: bool) -> JsonObject 
             body[name] = known
     if not read_usage(body).same_numbers(usage):
         reason = "clients want totals: an unknown one is 0; some counts have no name here"
-        report.dropped("/usage", reason)
+        report.add("changed", "/usage", reason)
     return body
 
 

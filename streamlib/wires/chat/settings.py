@@ -243,7 +243,7 @@ def _read_thinking(fields: JsonObject) -> Literal["off"] | ReasoningOptions | No
     is_off = any(switch is False or switch == "disabled" for switch in switches)
     # An explicit "off" wins over a level beside it.
     if wire_effort == "none" or is_off:
-        return "off"
+        return ReasoningOptions("off", budget) if budget else "off"
     effort = None
     if wire_effort in EFFORTS:
         effort = wire_effort

@@ -13,7 +13,7 @@ from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
-from streamlib.wires.converse.build_parts import member_block, part_block
+from streamlib.wires.converse.build_parts import member_block, part_block, with_siblings
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import (
     Audio,
@@ -32,7 +32,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
-from streamlib_parsers.wires.converse.blocks import BESIDE
+from streamlib_parsers.notes import BESIDE, split_note
 
 FILLER: Final = "."
 """Text of a block if the API requires one and there is none; it refuses blank text."""
@@ -113,7 +113,8 @@ def _message(item: Message, path: str, context: ConverseContext) -> Iterator[Rol
                 if isinstance(block[member], dict):
                     yield role, member_block(member, block[member], own)
                 else:
-                    yield role, {**block, **(own or {}).get(BESIDE, {})}
+                    _, siblings = split_note(own, BESIDE)
+                    yield role, with_siblings(block, siblings)
     else:
         for block in _user_blocks(item, path, context):
             yield "user", block

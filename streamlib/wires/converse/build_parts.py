@@ -15,14 +15,18 @@ from streamlib.request.media import media_type
 from streamlib.request.report import Action
 from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
-from streamlib_parsers.wires.converse.blocks import BESIDE
+from streamlib_parsers.notes import BESIDE, split_note
 
 
 def member_block(member: str, value: JsonObject, native: JsonObject | None) -> JsonObject:
     """A block of one member, with the keys in `native` that belong in it, and beside it."""
-    own = dict(native or {})
-    siblings = own.pop(BESIDE, {})
-    return {member: {**value, **own}, **siblings}
+    inside, siblings = split_note(native, BESIDE)
+    return with_siblings({member: {**value, **inside}}, siblings)
+
+
+def with_siblings(block: JsonObject, siblings: JsonObject) -> JsonObject:
+    """A block with keys beside its member, which stays the first, and what it is."""
+    return {**block, **siblings, **block}
 
 
 MAX_NAME_LENGTH: Final = 200

@@ -47,8 +47,8 @@ from streamlib_parsers.items import (
     ToolOptions,
     ToolSpec,
 )
+from streamlib_parsers.notes import BESIDE, with_note
 from streamlib_parsers.protocol import parse_body
-from streamlib_parsers.wires.converse.blocks import BESIDE
 
 ORIGIN: Final = Origin("converse")
 OBJECTS: Final = (
@@ -260,13 +260,11 @@ def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
 
 def _call_output(result: JsonObject, siblings: JsonObject) -> FunctionCallOutput:
     native = without_keys(result, "toolUseId", "content", "status")
-    if siblings:
-        native[BESIDE] = siblings
     return FunctionCallOutput(
         result["toolUseId"],
         _output(result["content"]),
         result.get("status") == "error",
-        native=native or None,
+        native=with_note(native, BESIDE, siblings) or None,
         origin=ORIGIN,
     )
 

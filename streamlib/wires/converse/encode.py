@@ -60,6 +60,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 from streamlib_parsers.json_text import is_json
+from streamlib_parsers.notes import BESIDE, split_note
 from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "body_of", "error_body"]
@@ -250,6 +251,13 @@ class Encoder(WireEncoder):
         index, item = event.index, event.item
         if index not in self._items:
             return b""
+        if isinstance(item, (Message, Reasoning)) and item.native and self._is_own(item):
+            # Their blocks open with a delta, or a start, of content alone.
+            inside, siblings = split_note(item.native, BESIDE)
+            names = ", ".join(sorted({*inside, *siblings}))
+            self._report.dropped(
+                "/native", f"such a block is written without further keys: {names}"
+            )
         out = self._open_pending(index)
         if self._unopened == index and isinstance(item, Message):
             start = start_of(item)

@@ -227,7 +227,7 @@ def converse_usage(usage: Usage | None, report: Report, *, complete: bool) -> Js
     input_tokens = uncached_input_tokens(usage, report)
     output_tokens = usage.output_tokens
     if complete and (input_tokens is None or output_tokens is None):
-        report.dropped("/usage", "Converse cannot leave usage unknown: zeros")
+        report.add("changed", "/usage", "Converse cannot leave usage unknown: zeros")
         input_tokens = input_tokens or 0
         output_tokens = output_tokens or 0
     body: JsonObject = without_none(

@@ -70,10 +70,13 @@ class GeminiContext(BuildContext):
 
 Parts: TypeAlias = Iterator[Part]
 
+SIGNATURE: Final = "thoughtSignature"
+"""Field of a part; an empty one, which a request may have, is in `native`."""
+
 ATTRIBUTES: Final = frozenset(
     {
         "thought",
-        "thoughtSignature",
+        SIGNATURE,
         "videoMetadata",
         "mediaResolution",
         "partMetadata",
@@ -145,7 +148,7 @@ def part_object(
     # `type` is this library's own note, on items that can be of several kinds.
     body.update({key: value for key, value in native.items() if key not in {"type", kind}})
     if signature:
-        body["thoughtSignature"] = signature
+        body[SIGNATURE] = signature
     return body
 
 
@@ -177,13 +180,13 @@ def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts
             continue
         # A signed part closes its item, so the signature is that of the last part.
         signature = item.signature if index == last else None
-        if field == ("text", "") and not signature:
-            report.dropped(path, "empty text")
-            continue
         native = dict(part.native or {})
         if last == 0:
             # With one part, the item's native fields were those of that part.
             native = {**(item.native or {}), **native}
+        if field == ("text", "") and not signature and SIGNATURE not in native:
+            report.dropped(path, "empty text")
+            continue
         yield Part(role, part_object(*field, native, signature), entry.position)
 
 
@@ -202,7 +205,7 @@ def _data_field(part: ContentPart, path: str, context: GeminiContext) -> tuple[s
 
 def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> Parts:
     text = item.content or "\n\n".join(item.summary)
-    if not text and not item.signature:
+    if not text and not item.signature and SIGNATURE not in (item.native or {}):
         context.report.dropped(entry.path, "reasoning without text or signature")
         return
     # `thought` is not a data field: it marks the text as reasoning.

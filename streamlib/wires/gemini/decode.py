@@ -23,6 +23,7 @@ from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.wires.gemini.settings import SETTINGS
 from streamlib.wires.gemini.tools import known, listed, read_tools
+from streamlib.wires.generated_ids import new_id
 from streamlib.wires.model_turns import ModelTurns
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
@@ -52,9 +53,10 @@ from streamlib_parsers.wires.gemini.parts import (
 ORIGIN: Final = Origin("gemini")
 _PATH: Final = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")
 
-EMPTY: Final = Raw(b'""')
-EMPTY_SIGNATURE: Final = "(empty signature)"
-"""Stands for `thoughtSignature` where that is empty: a part with it is an item of its own."""
+EMPTY_SIGNATURE: Final = Raw(b'""')
+STAND_IN: Final = new_id("")
+"""Stands for an empty `thoughtSignature` while the parser of responses reads a turn: it takes an
+empty one for none, since a stream may have it on every part. No client can know this value."""
 
 NESTED_NAMES: Final = (
     "functionCall",
@@ -165,9 +167,8 @@ class _HistoryReader:
     def _model_items(self, parts: list[Object]) -> list[ResponseItem]:
         # The turn in the shape of a response, so that the parser of responses reads it.
         for part in parts:
-            if part.get("thoughtSignature") == EMPTY:
-                # The parser takes it for none, since a stream may have it on every part.
-                part[EMPTY_SIGNATURE] = part.pop("thoughtSignature")
+            if part.get("thoughtSignature") == EMPTY_SIGNATURE:
+                part["thoughtSignature"] = Raw(msgspec.json.encode(STAND_IN))
         body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}}]})
         items = [_with_empty_signature(item) for item in self._turns.read(body)]
         for item in items:
@@ -276,12 +277,14 @@ def _part(part: Object) -> Object:
 
 
 def _with_empty_signature(item: ResponseItem) -> ResponseItem:
-    """The item with the empty signature of its part, under the name that it is sent with."""
-    if EMPTY_SIGNATURE not in (item.native or {}):
-        return item
-    native = {**(item.native or {}), "thoughtSignature": ""}
-    del native[EMPTY_SIGNATURE]
-    return msgspec.structs.replace(item, native=native)
+    """The item with the empty signature of its part, where that part had one."""
+    empty = {"thoughtSignature": ""}
+    if item.signature == STAND_IN:
+        native = {**(item.native or {}), **empty}
+        return msgspec.structs.replace(item, signature=None, native=native)
+    if isinstance(item, Opaque) and item.payload.get("thoughtSignature") == STAND_IN:
+        return msgspec.structs.replace(item, payload={**item.payload, **empty})
+    return item
 
 
 def _content_part(part: Object) -> ContentPart | None:

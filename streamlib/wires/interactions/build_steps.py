@@ -167,16 +167,17 @@ def _with_unknown(parts: list[JsonObject], unknown: JsonObject) -> list[JsonObje
 
 def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Steps:
     """Signed reasoning goes back as it came; any other is sent as text or left out."""  # rule I3
-    images: Any = (item.native or {}).get("summary")
+    # by their positions; empty where the summary was, and None where the step had none
+    unknown: JsonObject | None = (item.native or {}).get("summary")
     # The signature of incomplete reasoning does not match its summary.
     if item.signature and item.status == "completed":
         paragraphs = list(item.summary)
         if item.content:
             paragraphs.append(item.content)
         summary = [{"type": "text", "text": text} for text in paragraphs]
-        summary = _with_unknown(summary, images or {})
+        summary = _with_unknown(summary, unknown or {})
         step = _with_native({"type": "thought"}, item, "summary")
-        if summary or images == []:
+        if summary or unknown is not None:
             step["summary"] = summary
         yield step
         return

@@ -121,13 +121,7 @@ class _Reader:
             if item.status == "incomplete" and hasattr(item, "call_id"):
                 raise ValueError("a call without a name, or with arguments that are not an object")
         own_steps = (step for step in map(msgspec.json.decode, steps) if step["type"] == "thought")
-        for item in items:
-            # A response may have an empty list before its first text; one of a request is kept.
-            step: JsonObject = next(own_steps, {}) if isinstance(item, Reasoning) else {}
-            if step.get("summary") == []:
-                native = {**(item.native or {}), "summary": []}
-                item = msgspec.structs.replace(item, native=native)  # noqa: PLW2901
-            self.items.append(item)
+        self.items += [_with_empty_summary(item, own_steps) for item in items]
 
     def _read_user_input(self, step: JsonObject) -> None:
         """One message; clients put results of functions among its contents, too."""
@@ -152,6 +146,19 @@ class _Reader:
         self.items.append(
             msgspec.structs.replace(item, output=output, native=native or None, origin=ORIGIN)
         )
+
+
+def _with_empty_summary(item: ResponseItem, own_steps: Iterator[JsonObject]) -> ResponseItem:
+    """The item with the empty summary of its step, which is the next of `own_steps`, if it had one.
+
+    A response may have an empty list before its first text; one of a request is kept.
+    """
+    if not isinstance(item, Reasoning):
+        return item
+    step = next(own_steps, {})
+    if step.get("summary") != []:
+        return item
+    return msgspec.structs.replace(item, native={**(item.native or {}), "summary": {}})
 
 
 def _runs(contents: list[Any] | str) -> Iterator[tuple[bool, list[JsonObject]]]:

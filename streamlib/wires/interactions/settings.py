@@ -218,7 +218,7 @@ SETTINGS: Final = SettingsTable(
     Setting("max_output_tokens", "generation_config.max_output_tokens", write=output_limit),
     Setting("stop", "generation_config.stop_sequences", write=stop_sequences),
     Setting("reasoning", write=_thinking, read=_read_thinking),
-    Setting("reasoning.summary"),
+    Setting("reasoning.summary", sent_when_off=True),
     Setting("reasoning.display"),
     Setting("tool_choice", "generation_config.tool_choice", write=_choice, read=_read_choice),
     Setting("output_schema", "response_format", write=_format, read=_read_schema),

@@ -297,7 +297,7 @@ class Encoder(WireEncoder):
         self._usage = event.usage or self._usage
         usage = self._usage
         if usage is None or usage.input_tokens is None or usage.output_tokens is None:
-            self._report.dropped("/usage", "Messages cannot leave usage unknown: zeros")
+            self._report.add("changed", "/usage", "Messages cannot leave usage unknown: zeros")
         stop_reason = native_stop(event.stop_reason, event.native_stop_reason, self._report)
         stop = {"stop_reason": stop_reason, "stop_sequence": event.stop_sequence}
         out += self._message_delta(stop)

@@ -216,10 +216,11 @@ def _read_reasoning(fields: JsonObject) -> ReasoningOptions | Literal["off"] | N
     display = take(fields, "thinking.display")
     take(fields, "thinking.type")
     # a level although thinking is off, which other wires cannot express, stays in `extra`
-    if kind == "disabled":
+    if kind == "disabled" and budget is None and display is None:
         return "off"
     if kind in OFF:
-        return ReasoningOptions(effort="off", off_form=kind)
+        off_form = None if kind == "disabled" else kind
+        return ReasoningOptions("off", budget, display=display, off_form=off_form)
     take(fields, "output_config.effort")
     return ReasoningOptions(effort=effort, budget=budget, display=display)
 

@@ -436,10 +436,10 @@ def report_unknown_counts(
     if usage is None:
         return
     if usage.input_tokens is None or usage.output_tokens is None:
-        report.dropped("/usage", "unknown totals are written as 0")
+        report.add("changed", "/usage", "unknown totals are written as 0")
     details = (usage.cache_read_input_tokens, usage.reasoning_output_tokens)
     if with_details and None in details:
-        report.dropped("/usage/details", "unknown counts of details are written as 0")
+        report.add("changed", "/usage/details", "unknown counts of details are written as 0")
 
 
 def _modalities(modalities: dict[str, int]) -> dict[str, int | None]:

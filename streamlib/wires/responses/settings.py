@@ -390,7 +390,7 @@ SETTINGS: Final = SettingsTable(
     Setting("tool_choice", "tool_choice", write=_choice, read=left_in_extra),
     Setting("parallel_tools", "parallel_tool_calls"),
     Setting("reasoning", "reasoning", write=_reasoning, read=_read_reasoning),
-    Setting("reasoning.summary"),
+    Setting("reasoning.summary", sent_when_off=True),
     Setting("reasoning.display"),
     Setting("verbosity", "text.verbosity"),
     Setting("output_schema", "text.format", write=_format, read=_read_format),

@@ -283,6 +283,7 @@ KEPT: dict[str, tuple[str, dict[str, Any]]] = {
         "chat",
         chat_turn(content="", reasoning_content="", tool_calls=CALLED),
     ),
+    "empty list of reasoning": ("openrouter", chat_turn(content="x", reasoning_details=[])),
     "empty detail of an image": (
         "chat",
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": PICTURE}]}]},
@@ -454,13 +455,141 @@ def test_key_of_a_call_is_sent_or_reported(model: str, call: dict[str, Any]) -> 
     assert (b"beam" in again.body) != is_reported
 
 
+# --- what says nothing is not reported ---
+
+ASK: dict[str, Any] = {"messages": [USER]}
+SAYS_NOTHING: dict[str, tuple[Any, dict[str, Any]]] = {
+    "alternatives of tokens": ("chat", {**ASK, "top_logprobs": 0}),
+    "alternatives of tokens of Gemini": (
+        "gemini",
+        {**gemini_turn({"text": "a"}), "generationConfig": {"logprobs": 0}},
+    ),
+    "thoughts": (
+        "gemini",
+        {
+            **gemini_turn({"text": "a"}),
+            "generationConfig": {"thinkingConfig": {"includeThoughts": False}},
+        },
+    ),
+    "signature": ("gemini", gemini_turn({"text": "a", "thoughtSignature": ""})),
+    "detail of an image": (
+        "chat",
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": PICTURE}]}]},
+    ),
+    "list of reasoning": ("chat", chat_turn(content="x", reasoning_details=[])),
+    "arguments": ("chat", chat_calls({**CALL, "function": {"name": "f", "arguments": ""}})),
+}
+
+
+@each_case("name", SAYS_NOTHING)
+@pytest.mark.parametrize("target", ["messages", "responses", "chat", "cohere"])
+def test_empty_value_is_not_missed_on_another_wire(name: str, target: str) -> None:
+    wire, request = SAYS_NOTHING[name]
+    prompt = parse_request(wire, json.dumps(request).encode())
+    assert built(target, prompt).report == []
+
+
+def test_unknown_zero_is_missed_on_another_wire() -> None:
+    request = {**gemini_turn({"text": "a"}), "generationConfig": {"logprobs": 0, "beam": 0}}
+    changes = built("messages", parse_request("gemini", json.dumps(request).encode())).report
+    assert [change.path for change in changes] == ["/extra/generationConfig"]
+
+
+def test_summary_that_is_sent_without_reasoning_is_kept() -> None:
+    reasoning = {"effort": "none", "summary": "auto"}
+    request = {"model": "m", "input": "Hi", "reasoning": reasoning}
+    prompt = parse_request("responses", json.dumps(request).encode())
+    again = built("responses", prompt, "openai:gpt-5.1")
+    assert body(again)["reasoning"] == reasoning
+    assert again.report == []
+
+
+# --- received keys that have the name of a note ---
+
+NOTES = {"(empty)": "chat", "(beside)": "converse"}
+VALUES: tuple[Any, ...] = (5, "", [], {}, {"toolUse": 1, "content": "", "refusal": "No."}, [{}, 1])
+
+
+def noted_call(name: str, value: Any) -> dict[str, Any]:
+    """A request with a key of that name wherever one may be."""
+    if name == "(empty)":
+        call = {**CALL, "function": FUNCTION, name: value}
+        return chat_turn(content="", tool_calls=[call, {**call, "id": "d"}], **{name: value})
+    block = {"toolUse": {**CONVERSE_CALL, name: value}, name: value}
+    result = {"toolResult": {**CONVERSE_RESULT, name: value}, name: value}
+    turns = [{"role": "assistant", "content": [block]}, {"role": "user", "content": [result]}]
+    return {"messages": [ASKED, *turns], "toolConfig": {"tools": [TOOL]}}
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+@pytest.mark.parametrize("name", NOTES)
+def test_key_with_the_name_of_a_note_comes_back(name: str, value: Any) -> None:
+    wire: Any = NOTES[name]
+    request = noted_call(name, value)
+    model = MODELS.get(wire, "")
+    prompt = parse_request(wire, json.dumps({"model": "m", **request}).encode())
+    sent = body(built(wire, prompt, model))["messages"]
+    assert sent[: len(request["messages"]) - 1] == request["messages"][:-1]
+    elsewhere = [change.reason for change in built("messages", prompt).report]
+    says_something = value not in ("", [], {})
+    assert any(name in reason for reason in elsewhere) == says_something
+
+
+def test_key_with_the_name_of_a_note_is_named_at_mistral() -> None:
+    request = chat_turn(content="x", **{"(empty)": 5})
+    prompt = parse_request("chat", json.dumps({"model": "m", **request}).encode())
+    (change,) = built("chat", prompt, "mistral:mistral-large").report
+    assert change.reason.endswith("(empty)")
+
+
+def test_key_beside_a_call_is_named_on_another_wire() -> None:
+    turns = converse_turns({"toolUse": CONVERSE_CALL, "beam": 1})
+    prompt = parse_request("converse", json.dumps(turns).encode())
+    reasons = [change.reason for change in built("chat", prompt).report]
+    assert "options of another wire are left out: beam" in reasons
+
+
+PARTS: tuple[dict[str, Any], ...] = (
+    {"newPart": {"a": 1}},
+    # an image made while thinking
+    {"inlineData": {"mimeType": "image/png", "data": "aGk="}, "thought": True},
+    {"functionResponse": {"name": "f", "response": {"a": 1}}},
+    {},
+    {"text": ""},
+    {"text": "", "thought": True},
+    {"text": "a", "(empty signature)": 3},
+)
+
+
+@each_case("part", PARTS)
+def test_empty_signature_of_a_part_comes_back(part: dict[str, Any]) -> None:
+    request = gemini_turn({**part, "thoughtSignature": ""}, {"text": "b"})
+    again = built("gemini", parse_request("gemini", json.dumps(request).encode()))
+    assert body(again)["contents"] == request["contents"]
+
+
 # --- what cannot be kept is reported ---
 
 REPORTED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "empty arguments": (
+    "content of no parts": (
         "chat",
-        chat_calls({**CALL, "function": {"name": "f", "arguments": ""}}),
-        "changed /input/1/arguments",
+        chat_turn(content=[], tool_calls=CALLED),
+        "changed /input/1",
+    ),
+    "content of an empty part": (
+        "chat",
+        chat_turn(content=[{"type": "text", "text": ""}], tool_calls=CALLED),
+        "changed /input/1",
+    ),
+    "tokens of reasoning that is off": (
+        "messages",
+        {"max_tokens": 5, **ASK, "thinking": {"type": "disabled", "budget_tokens": 5}},
+        "dropped /reasoning/budget",
+    ),
+    "tokens of reasoning that is off at OpenRouter": (
+        "openrouter",
+        {**ASK, "reasoning": {"enabled": False, "max_tokens": 5}},
+        "dropped /reasoning/budget",
     ),
     "empty list of calls": ("chat", chat_turn(content="Hi", tool_calls=[]), "dropped /input/1"),
     "empty lifetime of a point": (
@@ -485,8 +614,10 @@ REPORTED: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", REPORTED)
 def test_a_value_that_is_not_sent_is_reported(name: str) -> None:
-    wire, request, change = REPORTED[name]
-    again = built(wire, parse_request(wire, json.dumps({"model": "m", **request}).encode()))
+    place, request, change = REPORTED[name]
+    wire: Any = "chat" if place == "openrouter" else place
+    model = MODELS["openrouter"] if place == "openrouter" else ""
+    again = built(wire, parse_request(wire, json.dumps({"model": "m", **request}).encode()), model)
     assert change in [f"{entry.action} {entry.path}" for entry in again.report]
 
 

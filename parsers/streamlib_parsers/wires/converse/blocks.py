@@ -24,6 +24,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
 )
 from streamlib_parsers.json_text import rest_of, string_at
+from streamlib_parsers.notes import BESIDE, with_note
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.converse.payloads import (
     CitationsContent,
@@ -37,16 +38,9 @@ from streamlib_parsers.wires.converse.payloads import (
 CALLS: Final = (FunctionCall, ServerToolCall)
 
 
-BESIDE: Final = "(beside)"
-"""Key in `native` of what stands beside the member of a block, where `native` holds what is in it.
-No member can have this name."""
-
-
 def _native(inside: JsonObject | None, siblings: JsonObject) -> JsonObject | None:
     """`native` of an item: keys inside the member of its block, and those beside it."""
-    if not siblings:
-        return inside
-    return {**(inside or {}), BESIDE: siblings}
+    return with_note(inside, BESIDE, siblings)
 
 
 class BlockStart(NamedTuple):
