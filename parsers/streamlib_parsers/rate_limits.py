@@ -16,6 +16,7 @@ the window is full now: `reset_after` is 0.0, never less.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -176,6 +177,17 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     A success may carry the header too: act on it only when the status is an error.
     """
     return _delay(_readable_headers(headers), as_utc(now))
+
+
+def retry_after_header(seconds: float | None) -> dict[str, str]:
+    """The header for a delay, in whole seconds and never less; none for a delay that no number of
+    seconds is.
+
+    HTTP has no fractions here, and a client that reads a part of them comes too early.
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return {}
+    return {"retry-after": str(max(0, math.ceil(seconds)))}
 
 
 def _delay(readable: Mapping[str, str], clock: datetime | None) -> float | None:

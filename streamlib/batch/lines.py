@@ -180,7 +180,7 @@ def _line(batch_id: str, request: Request, form: BatchForm) -> JsonObject:
     line: JsonObject = {form.id_key: batch_id}
     if form.has_endpoint:
         # wire: the path alone, with its version.
-        path = "/v1/" + request.url.partition("/v1/")[2]
+        path = "/v1/" + request.url.partition("?")[0].partition("/v1/")[2]
         line.update(method="POST", url=path)
     line[form.body_key] = body
     return line

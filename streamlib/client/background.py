@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -16,7 +16,7 @@ from streamlib.client.origins import origin_of
 from streamlib.providers import Provider
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request
-from streamlib.request.endpoints import resolve_target
+from streamlib.request.endpoints import resolve_target, url_below
 from streamlib.request.target import Target
 from streamlib_parsers.accumulate import Response, accumulate
 from streamlib_parsers.errors import ErrorInfo
@@ -48,15 +48,15 @@ def stored_url(url: str, response_id: str, action: str = "", **query: str) -> st
         action: what to do with it: "cancel"; "": nothing.
         query: parameters to add.
     """
-    parts = urlsplit(url)
     # Percent-encoded: an id stays one segment of the path.
-    path = f"{parts.path}/{quote(response_id, safe='')}"
+    end = f"/{quote(response_id, safe='')}"
     if action:
-        path = f"{path}/{action}"
-    added = urlencode(query)
-    if parts.query and added:
-        added = f"{parts.query}&{added}"
-    return urlunsplit((parts.scheme, parts.netloc, path, added or parts.query, ""))
+        end = f"{end}/{action}"
+    url = url_below(url, end)
+    if query:
+        mark = "&" if "?" in url else "?"
+        url = f"{url}{mark}{urlencode(query)}"
+    return url
 
 
 def stored_request(creating: Request, response_id: str, method: str, url: str) -> Request:

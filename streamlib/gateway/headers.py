@@ -6,7 +6,6 @@ the gateway's own headers.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from streamlib.wires.error_statuses import status_of_kind
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.rate_limits import retry_after_header
 
 REPORT: Final = "x-streamlib-report"
 
@@ -51,9 +51,7 @@ def report_header(changes: Iterable[Change]) -> dict[str, str]:
 
 def error_headers(error: ErrorInfo) -> dict[str, str]:
     """`retry-after`, if the error has one."""
-    if error.retry_after is None:
-        return {}
-    return {"retry-after": _whole_seconds(error.retry_after)}
+    return retry_after_header(error.retry_after)
 
 
 def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -> dict[str, str]:
@@ -75,9 +73,7 @@ def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -
         window: Window | None = getattr(limits, kind)
         if window is not None:
             add_window(headers, kind.replace("_", "-"), window, now)
-    if limits.retry_after is not None:
-        headers["retry-after"] = _whole_seconds(limits.retry_after)
-    return headers
+    return headers | retry_after_header(limits.retry_after)
 
 
 def _add_anthropic(headers: dict[str, str], kind: str, window: Window, now: datetime) -> None:
@@ -109,11 +105,6 @@ def _reset_at(window: Window, now: datetime) -> datetime | None:
     if window.reset_at is not None or window.reset_after is None:
         return window.reset_at
     return datetime.fromtimestamp(now.timestamp() + window.reset_after, UTC)
-
-
-def _whole_seconds(value: float) -> str:
-    """HTTP has no fractions here, and a client that reads a part of them comes too early."""
-    return str(math.ceil(value))
 
 
 def _number(value: float) -> str:

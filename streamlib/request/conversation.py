@@ -59,6 +59,16 @@ class History(list[ResponseItem]):
 
     if not TYPE_CHECKING:  # whose types are those of a list
 
+        def __setitem__(self, index: Any, value: Any) -> None:
+            if isinstance(index, slice):
+                super().__setitem__(index, _checked(value))
+            else:
+                _checked((value,))
+                super().__setitem__(index, value)
+
+        def __add__(self, items: Iterable[ResponseItem]) -> list[ResponseItem]:
+            return super().__add__(_checked(items))
+
         def __iadd__(self, items: Iterable[ResponseItem]) -> Self:
             self.extend(items)
             return self
@@ -172,7 +182,12 @@ class History(list[ResponseItem]):
 
 def _checked(items: Any) -> list[ResponseItem]:
     """The items; what is none is refused where it is written, not when the history is sent."""
-    if isinstance(items, (str, Mapping, msgspec.Struct)):
+    if isinstance(items, Item):
+        raise TypeError(
+            f"a list of items is taken here, not one item, {items!r:.100}: "
+            "write `history.append(…)`, or `[…]` around it"
+        )
+    if isinstance(items, (str, Mapping)) or not isinstance(items, Iterable):
         # One thing without a list: a text is also one of its letters, a dict of its keys.
         items = (items,)
     checked: list[Any] = list(items)

@@ -86,6 +86,12 @@ def check_base_url(base_url: str | None) -> None:
         raise invalid_request("base_url: a URL must begin with http:// or https://", "base_url")
 
 
+def url_below(url: str, end: str) -> str:
+    """The URL with an end added to its path: a query of the URL stays behind it."""
+    path, mark, query = url.partition("?")
+    return f"{path}{end}{mark}{query}"
+
+
 def _fill_url(url: str, provider: Provider) -> str:
     """The URL with the provider's variables filled from the environment."""
     for name, variables in provider.url_variables.items():

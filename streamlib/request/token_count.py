@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from streamlib.request.anchors import Anchor, AnchoredItems
 from streamlib.request.build import Request, build_for
+from streamlib.request.endpoints import url_below
 from streamlib.request.origins import same_origin
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import Target
@@ -184,7 +185,7 @@ def count_request(prompt: Prompt, target: Target) -> CountRequest | None:
     if endpoint.ends_at:
         # The end of the URL and its query are those of a response.
         url = url.partition("?")[0].rpartition(endpoint.ends_at)[0]
-    url += endpoint.path
+    url = url_below(url, endpoint.path)
     request = msgspec.structs.replace(request, url=url, body=msgspec.json.encode(body))
     return CountRequest(request, endpoint.count)
 

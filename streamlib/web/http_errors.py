@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from streamlib.web.public_errors import ErrorText, error_data, public_text
 from streamlib.wires.error_statuses import STATUS
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from streamlib_parsers.rate_limits import retry_after_header
 
 PUBLIC: Final = "public"
 """The code of an error whose message is for readers already."""
@@ -80,9 +80,7 @@ def http_status(error: ErrorInfo) -> int:
 def error_headers(error: ErrorInfo) -> dict[str, str]:
     """The headers of an error response: `Retry-After` in whole seconds, if known."""
     headers = {"content-type": "application/json", "cache-control": "no-store"}
-    if error.retry_after is not None and math.isfinite(error.retry_after):
-        headers["retry-after"] = str(max(0, math.ceil(error.retry_after)))
-    return headers
+    return headers | retry_after_header(error.retry_after)
 
 
 def error_json(error: ErrorInfo) -> bytes:

@@ -16,7 +16,12 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.durations import CENTURY, as_text, parse_duration, parse_moment, parse_number
 from streamlib_parsers.error_kinds import delay_in_message
 from streamlib_parsers.events import RateLimits, Window
-from streamlib_parsers.rate_limits import read_in_band, read_rate_limits, retry_after
+from streamlib_parsers.rate_limits import (
+    read_in_band,
+    read_rate_limits,
+    retry_after,
+    retry_after_header,
+)
 from tests.support.cases import each_case
 from tests.support.shared import CORPUS, each_vector, require, vectors
 
@@ -779,3 +784,16 @@ def test_duration_has_a_longest_text(length: int, seconds: float | None) -> None
 def test_numbers_too_long_for_text_are_no_header_values() -> None:
     assert as_text(10**21 - 1) == "9" * 21
     assert as_text(10**21) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0"), (7, "7"), (7.01, "8"), (-3.2, "0"), (1e300, str(int(1e300)))],
+)
+def test_delay_is_a_whole_number_of_seconds(seconds: float, text: str) -> None:
+    assert retry_after_header(seconds) == {"retry-after": text}
+
+
+@pytest.mark.parametrize("seconds", [None, float("inf"), float("-inf"), float("nan")])
+def test_delay_without_a_number_is_no_header(seconds: float | None) -> None:
+    assert retry_after_header(seconds) == {}

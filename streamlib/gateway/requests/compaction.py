@@ -17,6 +17,7 @@ import msgspec
 from streamlib.gateway.state.envelopes import seal
 from streamlib.gateway.targets.routes import RouteTarget
 from streamlib.request.build import Request, build_for
+from streamlib.request.endpoints import url_below
 from streamlib.request.prompt import Prompt
 from streamlib.wires.encoders import encode_body
 from streamlib.wires.responses.build_parts import input_part
@@ -65,7 +66,7 @@ def forwarded_request(prompt: Prompt, target: RouteTarget) -> Request:
     request = build_for(msgspec.structs.replace(prompt, stream=None), target.resolved)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     taken = msgspec.json.encode({key: body[key] for key in COMPACTED if key in body})
-    return msgspec.structs.replace(request, url=f"{request.url}/compact", body=taken)
+    return msgspec.structs.replace(request, url=url_below(request.url, "/compact"), body=taken)
 
 
 def compaction_usage(body: bytes) -> Usage | None:

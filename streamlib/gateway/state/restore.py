@@ -11,7 +11,8 @@ stays as the client sent it. Anything that is not an envelope is not changed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 import msgspec
@@ -71,7 +72,7 @@ def restore_history(
             that do not send envelopes back.
     """
     restored: list[ResponseItem] = []
-    for number, turn in enumerate(turns_of(_with_joined_parts(items))):
+    for number, turn in enumerate(turns_of(_with_joined_summaries(items))):
         responses = (stored or {}).get(number, ())
         # Without envelopes a turn is sent as it would be sent without a gateway.
         if not responses and not _has_envelope(turn):
@@ -83,37 +84,51 @@ def restore_history(
     return restored
 
 
-def _with_joined_parts(items: Sequence[ResponseItem]) -> list[ResponseItem]:
-    """The items; reasoning that a client sends in parts is one again.
+def _with_joined_summaries(items: Sequence[ResponseItem]) -> list[ResponseItem]:
+    """The items; a summary that a client sends in parts is one item again.
 
     The AI SDK without ids (opencode) sends an item for each part of a summary, and each with the
     envelope of them all.
     """
-    joined: list[ResponseItem] = []
-    parts: list[str] = []
-    for item in items:
-        last = joined[-1] if joined else None
-        if isinstance(item, Reasoning) and isinstance(last, Reasoning) and _is_part_of(item, last):
-            parts += item.summary
-            continue
-        _add_parts(joined, parts)
-        parts = []
-        joined.append(item)
-    _add_parts(joined, parts)
+    restored: list[ResponseItem] = []
+    for envelopes, group in groupby(items, key=_summary_envelopes):
+        parts = list(group)
+        joined: Reasoning | None = None
+        if envelopes:
+            joined = _joined_summary(parts)
+        if joined is None:
+            restored += parts
+        else:
+            restored.append(joined)
+    return restored
+
+
+def _summary_envelopes(item: ResponseItem) -> list[str]:
+    """The envelopes that come with a summary; none for any other item."""
+    if isinstance(item, Reasoning) and item.summary:
+        return _envelope_texts(item)
+    return []
+
+
+def _joined_summary(parts: Sequence[ResponseItem]) -> Reasoning | None:
+    """The one item that a client split; None if these are not its parts: the client may have sent
+    an item twice, or edited it.
+
+    Args:
+        parts: adjacent items with summaries, all with the same envelopes.
+    """
+    first, *later = parts
+    if not later or not isinstance(first, Reasoning):
+        return None
+    summary = list(first.summary)
+    for part in later:
+        if not isinstance(part, Reasoning) or part.content:
+            return None
+        summary += part.summary
+    joined = msgspec.structs.replace(first, summary=summary)
+    if without_blanks(joined) != _reasoning_text(_opened(first)):
+        return None
     return joined
-
-
-def _add_parts(joined: list[ResponseItem], parts: list[str]) -> None:
-    """Adds further parts of a summary to the item that was joined last."""
-    last = joined[-1] if joined else None
-    if parts and isinstance(last, Reasoning):
-        joined[-1] = msgspec.structs.replace(last, summary=(*last.summary, *parts))
-
-
-def _is_part_of(item: Reasoning, last: Reasoning) -> bool:
-    """Whether an item is the next part of the summary of the one before it."""
-    envelopes = _envelope_texts(item)
-    return bool(envelopes) and envelopes == _envelope_texts(last) and bool(item.summary)
 
 
 def turns_of(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
@@ -237,10 +252,8 @@ class _Turn:
         """The stored responses without those that the client itself sent back."""
         received: set[object] = set()
         for item in self._turn:
-            for text in _envelope_texts(item):
-                envelope = open_envelope(text)
-                if envelope is not None:
-                    received.add((envelope.index, item_key(envelope.item)))
+            for envelope in _opened(item):
+                received.add((envelope.index, item_key(envelope.item)))
         responses: list[StoredResponse] = []
         for response in stored:
             envelopes: list[SealedItem] = []
@@ -281,18 +294,13 @@ class _Turn:
 
     def _add(self, item: ResponseItem) -> _Carrier | None:
         """Adds an item of the client without its envelopes, unless they replace it completely."""
-        envelopes: list[SealedItem] = []
-        for text in _envelope_texts(item):
-            envelope = open_envelope(text)
-            if envelope is not None:
-                envelopes.append(envelope)
+        envelopes = _opened(item)
         if not envelopes:
             self._add_entry(item)
             return None
         reasoning = [envelope.item for envelope in envelopes if _is_reasoning(envelope)]
         text = without_blanks(item)
-        original = "".join(without_blanks(element) for element in reasoning)
-        if text and text != original:
+        if text and text != _reasoning_text(envelopes):
             # The text is not in the envelopes: the item is another one that received an envelope
             # beside its own fields, or it is reasoning that the client edited.
             origin = item.origin
@@ -417,11 +425,8 @@ def _reasoning_in(
     """Python ids of the client's reasoning items if their joined text is that of the stored items:
     joined, because a client may join items."""
     sent = [item for item in turn if isinstance(item, Reasoning) and not _envelope_texts(item)]
-    stored: list[ResponseItem] = []
-    for response in responses:
-        stored += [envelope.item for envelope in response.envelopes if _is_reasoning(envelope)]
-    sent_text = "".join(without_blanks(item) for item in sent)
-    if sent_text != "".join(without_blanks(item) for item in stored):
+    stored_text = "".join(_reasoning_text(response.envelopes) for response in responses)
+    if "".join(without_blanks(item) for item in sent) != stored_text:
         return frozenset()
     return frozenset(id(item) for item in sent)
 
@@ -435,6 +440,12 @@ def _text_parts(message: Message, text: str) -> list[ResponseItem]:
 
 def _is_reasoning(envelope: SealedItem) -> bool:
     return isinstance(envelope.item, Reasoning)
+
+
+def _reasoning_text(envelopes: Iterable[SealedItem]) -> str:
+    """The text of the reasoning in envelopes, without white space."""
+    items = [envelope.item for envelope in envelopes if _is_reasoning(envelope)]
+    return "".join(without_blanks(item) for item in items)
 
 
 def _may_be_envelope_only(item: ResponseItem) -> bool:
@@ -451,6 +462,16 @@ def _envelope_texts(item: ResponseItem) -> list[str]:
     for element in _details(item):
         values.append(element.get("data"))
     return [value for value in values if isinstance(value, str) and is_envelope(value)]
+
+
+def _opened(item: ResponseItem) -> list[SealedItem]:
+    """The envelopes in an item, without those that cannot be opened."""
+    envelopes: list[SealedItem] = []
+    for text in _envelope_texts(item):
+        envelope = open_envelope(text)
+        if envelope is not None:
+            envelopes.append(envelope)
+    return envelopes
 
 
 def _details(item: ResponseItem) -> list[JsonObject]:

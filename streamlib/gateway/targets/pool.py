@@ -63,9 +63,19 @@ REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
 )
 """Failures that would occur at another target too, unless `is_of_the_server` says otherwise."""
 
+CONTENT_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
+    {"invalid_history", "request_too_large", "context_window_exceeded", "content_filter"}
+)
+"""Failures whose kind speaks of the request's content, whatever the status is: with such a request
+one client could otherwise cool a target down for all."""
+
 SERVER_STATUSES: Final = frozenset({405, 421, 426, 451, 499})
 """HTTP statuses of the 4xx that say something of a server, and nothing of the request: what its
 address serves (405, 421, 426), where it may serve it (451), or that it gave up (499)."""
+
+LEGAL_REASONS: Final = 451
+"""The law may forbid a country, which another target may serve, or a text, which one client wrote;
+the status does not say which. So the next target is asked, but nothing cools down."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
@@ -77,9 +87,18 @@ def may_succeed_elsewhere(error: ErrorInfo) -> bool:
 
 def is_of_the_server(error: ErrorInfo) -> bool:
     """Whether a status says that the server at this address takes no such request from anyone."""
+    if error.kind in CONTENT_FAULTS:
+        return False
     status = error.status or 0
     is_redirect = 300 <= status < 400
     return is_redirect or status in SERVER_STATUSES
+
+
+def is_unhealthy(error: ErrorInfo) -> bool:
+    """Whether a failure counts towards a cooldown of its target."""
+    if error.kind in UNHEALTHY:
+        return True
+    return is_of_the_server(error) and error.status != LEGAL_REASONS
 
 
 class _Health(Struct):
@@ -142,7 +161,7 @@ class Slot:
         """
         if error is None:
             self._pool.succeeded(self.target, self._started)
-        elif error.kind in UNHEALTHY or is_of_the_server(error):
+        elif is_unhealthy(error):
             self._pool.failed(self.target, self._started, error)
 
     def _end_trial(self) -> None:

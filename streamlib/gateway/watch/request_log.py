@@ -19,6 +19,7 @@ import msgspec
 
 from streamlib.gateway.log_text import log_name, log_text, server_of
 from streamlib.gateway.watch.observer import AccessRefusal, Exchange, Observer
+from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.redaction import redact
 from streamlib_parsers.usage import Usage
@@ -30,15 +31,28 @@ request that it quotes is cut."""
 QUOTING: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "invalid_history"})
 """Failures whose messages may quote the request that was refused."""
 
-_SAFE_TEXT: Final = re.compile(
-    r"(?P<what>not a request of \w{1,20}): (?:"
-    r"(?P<types>Expected `\w{1,20}`, got `\w{1,20}` in \w{1,40}|"
-    r"\w{1,40} has a value of the wrong type)|.*?"
-    r"(?: - at `(?P<path>\$[\w.\[\]]{0,200})`|\(byte (?P<byte>\d{1,12})\))?)",
-    re.DOTALL,
+_UNREADABLE: Final = re.compile(r"(?P<what>not a request of \w{1,20}): (?P<why>.*)", re.DOTALL)
+"""The message of a decoder, whose reason may quote a value of the request."""
+
+_FIELDS: Final = "|".join(Prompt.__struct_fields__)
+
+_SAFE_REASONS: Final = tuple(
+    (re.compile(pattern, re.DOTALL), shown)
+    for pattern, shown in (
+        # Names of types and keys alone.
+        (r"(Expected `[\w |]{1,40}`, got `\w{1,20}`(?: in (?:the body|a key|\w{1,40}))?)", r"\1"),
+        (r"((?:the body|a key|\w{1,40}) has a value of the wrong type)", r"\1"),
+        (r"('(?:model|messages|contents|input)' is missing or unknown)", r"\1"),
+        (r"(Input data was truncated)", r"\1"),
+        # Before a value. First, since a value that is cut may end like a position.
+        (rf"({_FIELDS}) is .*", r"\1 has a wrong value"),
+        # Behind a value.
+        (r".*? - at `(\$[\w.\[\]]{0,200})`", r"at \1"),
+        (r".*?\(byte (\d{1,12})\)", r"at byte \1"),
+        (r".* is missing or unknown", "a key or a value is missing or unknown"),
+    )
 )
-"""The message of a decoder: names of types and keys, or a position at the end, after a value that
-it may quote."""
+"""Reasons of decoders, and what is shown of each: nothing that a request holds but its keys."""
 
 LOGGED_CHANGES: Final = 100
 """Limit of changes of a report that are examined for the log, which shows some ten."""
@@ -202,16 +216,14 @@ def error_text(error: ErrorInfo, request_id: str | None = None) -> str:
 
 def _without_quotes(error: ErrorInfo) -> str | None:
     """What is wrong with a request, and where, without the value."""
-    match = _SAFE_TEXT.fullmatch(error.message)
-    if match is None:
+    unreadable = _UNREADABLE.fullmatch(error.message)
+    if unreadable is None:
         return error.code and f"{error.kind}: {log_name(error.code)}"
-    if match["types"]:
-        return f"{match['what']}: {match['types']}"
-    if match["path"]:
-        return f"{match['what']}: at {match['path']}"
-    if match["byte"]:
-        return f"{match['what']}: at byte {match['byte']}"
-    return match["what"]
+    for pattern, shown in _SAFE_REASONS:
+        match = pattern.fullmatch(unreadable["why"])
+        if match is not None:
+            return f"{unreadable['what']}: {match.expand(shown)}"
+    return unreadable["what"]
 
 
 def _result(exchange: Exchange) -> str:

@@ -53,6 +53,13 @@ def test_lines_of_openai_name_their_endpoint() -> None:
     assert batch_lines({"a": "hi"}, "openai:gpt-5")[0]["url"] == "/v1/responses"
 
 
+def test_line_names_the_path_without_the_query() -> None:
+    prompt = Prompt("hi", extra={"multi_agent": {"enabled": True}})
+    lines = batch_lines({"a": prompt}, "openai:gpt-5", wire_api="responses")
+    assert lines.requests["a"].url.endswith("?beta=true")
+    assert lines[0]["url"] == "/v1/responses"
+
+
 def test_file_is_what_the_provider_takes() -> None:
     lines = batch_lines(PROMPTS, "anthropic:claude-opus-4-5")
     assert json.loads(lines.dumps()) == {"requests": list(lines)}

@@ -88,6 +88,15 @@ async def test_provider_counts_what_is_part_of_the_input(
     assert "city" in json.dumps(request)  # the schema is counted too
 
 
+async def test_count_of_agents_keeps_the_query_of_the_url() -> None:
+    client, transport = client_of(b'{"object":"response.input_tokens","input_tokens":42}')
+    prompt = Prompt("hi", extra={"multi_agent": {"enabled": True}})
+    async with client:
+        await client.count(prompt, "openai:gpt-5", wire_api="responses")
+    url, _ = sent(transport)
+    assert url.endswith("/v1/responses/input_tokens?beta=true")
+
+
 async def test_vertex_counts_at_the_top(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", "europe-west4")

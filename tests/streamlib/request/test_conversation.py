@@ -55,7 +55,7 @@ def test_history_that_cannot_be_saved_leaves_the_file(tmp_path: Path) -> None:
     History([user("before")]).save(path)
     wrong: Any = "no item"
     history = History([user("after")])
-    history[:] = [wrong]
+    list.append(history, wrong)
     with pytest.raises(TypeError, match="not an item"):
         history.save(path)
     assert History.load(path) == [user("before")]

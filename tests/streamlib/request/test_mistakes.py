@@ -371,6 +371,29 @@ MISTAKES: Final[dict[str, Mistake]] = {
         any_call(encode_all, "chat", Response()), TypeError, "Response", "encode_body"
     ),
     "a name registered": Mistake(any_call(register, "openai"), TypeError, "openai", "Provider(…)"),
+    "a history of None": Mistake(any_call(History, None), TypeError, "None", "streamlib.user(…)"),
+    "a history of one item": Mistake(any_call(History, user("q")), TypeError, "q", "`[…]` around"),
+    "a history extended by a number": Mistake(
+        any_call(History().extend, 5), TypeError, "not 5", "streamlib.user(…)"
+    ),
+    "a history extended by one item": Mistake(
+        any_call(History().extend, user("q")), TypeError, "q", "history.append(…)"
+    ),
+    "a history extended by a response": Mistake(
+        any_call(History().extend, Response()), TypeError, "Response", "*response.items"
+    ),
+    "a text put in place of an item": Mistake(
+        any_call(History([user("q")]).__setitem__, 0, "x"), TypeError, "'x'", "user(…)"
+    ),
+    "texts put in place of items": Mistake(
+        any_call(History([user("q")]).__setitem__, slice(0, 1), ["x"]), TypeError, "'x'", "user(…)"
+    ),
+    "a history and a list of texts": Mistake(
+        any_call(lambda: History() + untyped(["x"])), TypeError, "'x'", "user(…)"
+    ),
+    "a history and a number": Mistake(
+        any_call(lambda: History() + untyped(5)), TypeError, "not 5", "streamlib.user(…)"
+    ),
     "a text added": Mistake(any_call(History().add, "hi"), TypeError, "hi", "history.user(…)"),
     "output that is no JSON": Mistake(any_call(CALL.output, look), TypeError, "function", "JSON"),
     "reasoning of a number": Mistake(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -10,8 +11,10 @@ import pytest
 
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import RouteRule
+from streamlib.gateway.headers import error_headers, limit_headers
 from streamlib.wires.error_statuses import status_of_kind
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import RateLimits
 from streamlib_parsers.items import WireApi
 from tests.support.cases import each_case
 from tests.support.gateways import (
@@ -34,6 +37,7 @@ from tests.support.gateways import (
 )
 from tests.support.wires import error_of
 
+NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 ONCE: Any = {"client": {"retry": NO_RETRY}}
 TWO_MODELS = RouteRule(
     "*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream"
@@ -77,6 +81,17 @@ async def test_retry_after_is_a_whole_number() -> None:
     async with serving(upstream, rule("messages"), **ONCE) as client:
         response = await send(client, "chat", weather_prompt())
     assert response.headers["retry-after"] == "38"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(float("inf"), None), (float("nan"), None), (-3.2, "0"), (1.2, "2")],
+)
+def test_delay_of_a_custom_transport_is_a_header_or_none(seconds: float, text: str | None) -> None:
+    error = ErrorInfo("rate_limited", "slow down", retry_after=seconds)
+    limits = RateLimits(retry_after=seconds)
+    assert error_headers(error).get("retry-after") == text
+    assert limit_headers("chat", limits, NOW).get("retry-after") == text
 
 
 @pytest.mark.parametrize("code", ["3051", "invalid_request", None])

@@ -219,7 +219,12 @@ async def test_log_quotes_no_request_without_log_content(
     assert "Jane" not in shown
     if not with_content:
         start = "not a request of messages"
-        assert lines == [f"{start}: at $[0].role", start, start, f"{start}: at byte 5"]
+        assert lines == [
+            f"{start}: at $[0].role",
+            f"{start}: max_output_tokens has a wrong value",
+            f"{start}: a key or a value is missing or unknown",
+            f"{start}: at byte 5",
+        ]
         assert "refused: not a request of messages: at $[0].role" in caplog.text
 
 
@@ -240,6 +245,46 @@ async def test_log_names_the_wrong_key(
     assert response.json()["error"]["message"] == f"not a request of chat: {said}"
     [line] = json_lines(caplog)
     assert line["error_message"] == f"not a request of chat: {said}"
+
+
+QUESTION: Any = {"role": "user", "content": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ([], "Expected `object`, got `array` in the body"),
+        ({"model": "m"}, "'messages' is missing or unknown"),
+        (
+            {"messages": [QUESTION], "max_tokens": "Jane"},
+            "max_output_tokens has a wrong value",
+        ),
+        ({"messages": [QUESTION], "max_tokens": 1.5}, "at $.max_output_tokens"),
+        # Its text is cut behind what looks like a position.
+        (
+            {"messages": [QUESTION], "max_tokens": "x" * 86 + " - at `$Jane`"},
+            "max_output_tokens has a wrong value",
+        ),
+        (
+            {"messages": [{**QUESTION, "role": "Jane"}]},
+            "a key or a value is missing or unknown",
+        ),
+        (
+            {"messages": [{**QUESTION, "role": "Jane' is missing or unknown"}]},
+            "a key or a value is missing or unknown",
+        ),
+    ],
+)
+async def test_log_names_the_fault_without_its_value(
+    body: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "streamlib.gateway")
+    async with serving(Upstream(), rule("chat")) as client:
+        response = await client.post("/v1/chat/completions", json=body)
+    assert response.status_code == 400
+    [line] = json_lines(caplog)
+    assert line["error_message"] == f"not a request of chat: {said}"
+    assert "Jane" not in caplog.text
 
 
 async def test_log_masks_a_token_in_an_unknown_path(caplog: pytest.LogCaptureFixture) -> None:

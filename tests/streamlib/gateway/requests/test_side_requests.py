@@ -330,6 +330,17 @@ async def test_openai_compacts_itself() -> None:
     assert set(upstream.body()) == {"model", "input"}
 
 
+async def test_own_compaction_of_agents_keeps_its_query() -> None:
+    own = b'{"id":"resp_1","object":"response.compaction","output":[]}'
+    upstream = Upstream(ProviderResponse(200, {}, [own]))
+    route = RouteRule("*", "openai:gpt-5", wire_api="responses")
+    prompt = Prompt("hi", extra={"multi_agent": {"enabled": True}}, extra_wire="responses")
+    async with serving(upstream, route, client={"api_key": "k"}) as client:
+        body = client_request("responses", prompt).body
+        await client.post("/v1/responses/compact", content=body)
+    assert upstream.requests[0].url.endswith("/v1/responses/compact?beta=true")
+
+
 async def test_failed_compaction_is_an_error_of_the_wire() -> None:
     upstream = Upstream(ProviderResponse(400, {}, [b'{"error":{"message":"no"}}']))
     async with serving(upstream, rule("messages")) as client:

@@ -232,8 +232,45 @@ def test_summary_that_a_client_split_is_one_again(edit: bool) -> None:
     other = Reasoning(summary=("Other.",), encrypted_content=seal(Reasoning("Other."), 1))
     restored = restore_history([*split, other], {})
     texts = [item.text for item in restored if isinstance(item, Reasoning)]
-    assert texts == ["".join(parts), "Other."]
-    assert [item.signature for item in restored] == [None if edit else SIGNED, None]
+    if edit:
+        # What the client wrote stays as it wrote it.
+        assert texts == [*parts, "Other."]
+        assert [item.signature for item in restored] == [None] * 4
+    else:
+        assert texts == ["".join(parts), "Other."]
+        assert [item.signature for item in restored] == [SIGNED, None]
+
+
+@pytest.mark.parametrize(
+    ("sent", "texts", "signatures"),
+    [
+        # each whole, sent twice
+        ([("a", "b"), ("a", "b")], ["ab", "ab"], [SIGNED, SIGNED]),
+        # each with what came before
+        ([("a",), ("a", "b")], ["a", "ab"], [None, SIGNED]),
+    ],
+)
+def test_items_that_are_no_parts_of_a_summary_stay(
+    sent: list[tuple[str, ...]], texts: list[str], signatures: list[str | None]
+) -> None:
+    envelope = seal(Reasoning(summary=("a", "b"), signature=SIGNED), 0)
+    items = [Reasoning(summary=parts, encrypted_content=envelope) for parts in sent]
+    restored = restore_history(items, {})
+    assert [item.text for item in restored if isinstance(item, Reasoning)] == texts
+    assert [item.signature for item in restored] == signatures
+
+
+def test_reasoning_without_envelopes_is_not_joined() -> None:
+    items = [Reasoning(encrypted_content="theirs"), Reasoning(encrypted_content="theirs")]
+    assert restore_history(items, {}) == items
+
+
+def test_content_beside_a_part_of_a_summary_stays() -> None:
+    envelope = seal(Reasoning(summary=("a", "b"), signature=SIGNED), 0)
+    first = Reasoning(summary=("a",), encrypted_content=envelope)
+    second = Reasoning("own", summary=("b",), encrypted_content=envelope)
+    restored = restore_history([first, second], {})
+    assert [item.text for item in restored if isinstance(item, Reasoning)] == ["a", "bown"]
 
 
 def test_texts_that_a_client_joined_are_split_again() -> None:

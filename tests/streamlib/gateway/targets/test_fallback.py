@@ -81,6 +81,15 @@ async def test_status_of_a_server_alone_leads_to_the_next_one(status: int, strea
     assert models(upstream) == ["one", "two"]
 
 
+async def test_filtered_request_is_not_sent_on_whatever_the_status() -> None:
+    body = b'{"type":"error","error":{"type":"content_filter","message":"no"}}'
+    refusal = ProviderResponse(451, {"content-type": "application/json"}, [body])
+    upstream = Upstream(refusal, WHOLE)
+    async with serving(upstream, TWO) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert (response.status_code, models(upstream)) == (400, ["one"])
+
+
 async def test_refused_request_is_not_sent_to_the_next_target() -> None:
     refusal = error_response("messages", 400, ErrorInfo("invalid_request", "temperature"))
     upstream = Upstream(refusal, WHOLE)

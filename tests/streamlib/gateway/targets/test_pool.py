@@ -131,6 +131,29 @@ async def test_fault_of_a_request_cools_nothing_down(kind: ErrorKind) -> None:
     assert not pool.cooling()
 
 
+CONTENT_KINDS: Final[tuple[ErrorKind, ...]] = (
+    "invalid_history",
+    "request_too_large",
+    "context_window_exceeded",
+    "content_filter",
+)
+
+
+@pytest.mark.parametrize("status", [301, 405, 451, 499])
+@pytest.mark.parametrize("kind", CONTENT_KINDS)
+async def test_content_cools_nothing_down_whatever_the_status(kind: ErrorKind, status: int) -> None:
+    pool, targets = TargetPool(), route_targets({"cooldown_failures": 1})
+    await serve_one(pool, targets, error=ErrorInfo(kind, "no", status=status))
+    assert not pool.cooling()
+
+
+async def test_legal_reasons_cool_nothing_down() -> None:
+    """They may be about a text, which one client sent."""
+    pool, targets = TargetPool(), route_targets({"cooldown_failures": 1})
+    await serve_one(pool, targets, error=ErrorInfo("invalid_request", "no", status=451))
+    assert not pool.cooling()
+
+
 async def test_server_that_moved_cools_down() -> None:
     pool, targets = TargetPool(), route_targets({"cooldown_failures": 1}, {})
     moved = ErrorInfo("invalid_request", "moved", status=301)
