@@ -11,6 +11,7 @@ import inspect
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 import anyio
@@ -85,7 +86,8 @@ class SlotMachine(PlainMachine):
         self._function = function
         self._at_once = at_once
         self._to_start: deque[Call] = deque()
-        self._running: list[Call] = []
+        self._running = 0
+        """Calls that have begun and not ended."""
         self._waiting_slots = 0
         """Slots with calls."""
 
@@ -103,7 +105,7 @@ class SlotMachine(PlainMachine):
         """0 when the first event need not wait any longer, or another call may begin."""
         if self.slots and _is_ready(self.slots[0]):
             return 0.0
-        if self._to_start and len(self._running_calls()) < self._at_once:
+        if self._to_start and self._running < self._at_once:
             return 0.0
         return None
 
@@ -123,18 +125,19 @@ class SlotMachine(PlainMachine):
             self._waiting_slots -= bool(slot.calls)
             if errors:
                 self.drop()
+                if errors[0] is self.interruption:
+                    self.interruption = None
                 raise errors[0]
             events += self.finished(slot.event, slot.calls)
         return events
 
     def calls(self) -> list[Callable[[], Awaitable[None]]]:
         """The calls to start now."""
-        running = self._running_calls()
-        while self._to_start and len(running) < self._at_once:
-            running.append(self._to_start.popleft())
-        started = [call.run for call in running if call not in self._running]
-        self._running = running
-        return list(started)
+        started: list[Callable[[], Awaitable[None]]] = []
+        while self._to_start and self._running < self._at_once:
+            started.append(partial(self._run, self._to_start.popleft()))
+            self._running += 1
+        return started
 
     # --- for each of them ---
 
@@ -176,8 +179,12 @@ class SlotMachine(PlainMachine):
         self._waiting_slots += bool(calls)
         return calls
 
-    def _running_calls(self) -> list[Call]:
-        return [call for call in self._running if not call.has_ended]
+    async def _run(self, call: Call) -> None:
+        await call.run()
+        self._running -= 1
+        if call.error is not None and not isinstance(call.error, Exception):
+            # The reader may leave before this event's turn: the end of the block raises it then.
+            self.interruption = call.error
 
 
 def _is_ready(slot: CallSlot) -> bool:

@@ -102,14 +102,14 @@ class OpenItems:
         if self.has_ended:
             return []
         self.has_ended = True
-        endings = self._close_items(completed=completed)
+        endings = self.close_items(completed=completed)
         if isinstance(terminal, Completed):
             endings.append(Notice(STOPPED, detail))
             terminal = self._named(terminal)
         endings.append(terminal)
         return endings
 
-    def _close_items(
+    def close_items(
         self, choice: int | None = None, *, completed: int | None = None
     ) -> list[ResponseEvent]:
         """The ends of the open items, of one choice or of all; see `end`."""

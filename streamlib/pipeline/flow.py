@@ -176,6 +176,14 @@ class Flow:
             calls += self._back.calls()
         return calls
 
+    @property
+    def interruption(self) -> BaseException | None:
+        """What a call was interrupted by, such as Ctrl-C, if the reader did not get it."""
+        for machine in self.machines:
+            if machine.interruption is not None:
+                return machine.interruption
+        return None
+
     def take(self) -> list[Any]:
         """Everything that is ready, as the reader gets it.
 

@@ -9,13 +9,13 @@ A `Stage` makes one for each use.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, Final, Literal, Never, Protocol, TypeAlias, TypedDict, get_args
 
 from streamlib.pipeline.endings import STOPPED_BY_CALLER, OpenItems
+from streamlib.pipeline.numbers import is_seconds
 from streamlib_parsers.events import Failed, ResponseEvent
 
 Clock: TypeAlias = Callable[[], float]
@@ -81,6 +81,9 @@ class PlainMachine:
     ending: Sequence[ResponseEvent] = ()
     """What `OpenItems.end` has returned, where the machine has ended the stream."""
 
+    interruption: BaseException | None = None
+    """What one of its calls raised that is no `Exception`, until it is raised to the reader."""
+
     def __init__(self) -> None:
         self.done = False
 
@@ -144,6 +147,7 @@ class Each(PlainMachine):
             if result is None:
                 return []
             if isinstance(result, list):
+                # The iterator is half used: these are the functions behind this one.
                 rest = Each(tuple(functions))
                 let_out: list[ResponseEvent] = []
                 for each in result:
@@ -184,8 +188,8 @@ class Foreign(PlainMachine):
 
     def due(self) -> float | None:
         """The machine's time, checked."""
-        due: Any = self._machine.due()
-        if due is not None and (not isinstance(due, (int, float)) or math.isnan(due)):
+        due = self._machine.due()
+        if due is not None and not is_seconds(due):
             raise TypeError(f"{self._name}.due returned {due!r:.100}, no number of seconds")
         return due
 

@@ -29,5 +29,17 @@ def check_seconds(name: str, value: Any, *, may_be_zero: bool = False) -> None:
     meant = "0 or more" if may_be_zero else "more than 0"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} is {meant} seconds, not {value!r:.100}")
-    if math.isnan(value) or value < 0 or not (value or may_be_zero):
+    if not is_seconds(value):
+        raise ValueError(f"{name} is {meant} seconds that a float can hold, and no NaN")
+    if value < 0 or not (value or may_be_zero):
         raise ValueError(f"{name} is {meant} seconds, not {value}")
+
+
+def is_seconds(value: Any) -> bool:
+    """Whether a value can be added to the time of a clock."""
+    if not isinstance(value, (int, float)):
+        return False
+    try:
+        return not math.isnan(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False

@@ -156,7 +156,8 @@ def joined(deltas: list[TextDelta]) -> TextDelta:
         if known:
             logprobs += known
         elif event.delta:
-            # A stage has changed this one. Those of a part would seem to be those of the whole.
+            # A stage has changed this one, or the wire sent it so. Those of a part would seem to
+            # be those of the whole.
             return msgspec.structs.replace(last, delta=text, logprobs=None)
     return msgspec.structs.replace(last, delta=text, logprobs=tuple(logprobs) or None)
 

@@ -19,12 +19,12 @@ SYNC: Final = "write `with …` and `for …`, without async and await"
 
 
 def refuse(value: object, statement: str, meant: str) -> Never:
-    """Raises the error of a statement.
+    """Raises the error of a statement, or of several that Python does not tell apart.
 
     Raises:
         TypeError: it has the class, the statement and what to write.
     """
-    raise TypeError(f"a {type(value).__name__} is not used with `{statement}`: {meant}")
+    raise TypeError(f"a {type(value).__name__} is not used with {statement}: {meant}")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -32,14 +32,14 @@ class AsyncOnly:
     """What is used with an event loop, and says so."""
 
     def __await__(self) -> object:
-        refuse(self, "await", ASYNC)
+        refuse(self, "`await`", ASYNC)
 
     # And no ``__iter__``, with which it would pass for an iterable.
     def __getitem__(self, index: Never) -> object:
-        refuse(self, "for", ASYNC)
+        refuse(self, "`for`, `in` or an index", ASYNC)
 
     def __enter__(self) -> object:
-        refuse(self, "with", ASYNC)
+        refuse(self, "`with`", ASYNC)
 
     def __exit__(self) -> None:  # noqa: PLE0302  # so that type checkers refuse `with`
         """Python looks for it before it calls the other."""
@@ -50,10 +50,10 @@ class SyncOnly:
     """What is used without an event loop, and says so."""
 
     def __await__(self) -> object:
-        refuse(self, "await", SYNC)
+        refuse(self, "`await`", SYNC)
 
     def __aenter__(self) -> object:
-        refuse(self, "async with", SYNC)
+        refuse(self, "`async with`", SYNC)
 
     def __aexit__(self) -> None:  # noqa: PLE0302  # so that type checkers refuse it
         """Python looks for it before it calls the other."""

@@ -133,6 +133,9 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
         finally:
             self._end_early()
             await self._leave_source(kind, error, traceback)
+        interruption = self._flow.interruption if self._flow is not None else None
+        if interruption is not None:
+            raise interruption
 
     async def aclose(self) -> None:
         """Ends the stream and closes its source. A second call does nothing."""
@@ -353,6 +356,8 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
                 flow.close()
             self._start_calls(flow, reader)
             return
+        if self._arrived and not (flow.done or flow.full):
+            return  # the stage has dropped what it was full of, and takes more
         await self._wait(flow, reader, branch)
 
     async def _wait(self, flow: Flow, reader: TeeReader, branch: Branch) -> None:

@@ -174,7 +174,10 @@ class SyncPipeline(SyncOnly, Generic[Event_co]):
 
     def text(self) -> Iterator[str]:
         """The text that comes out, of the first choice: see `Pipeline.text`."""
-        iter(self)  # raises if it was read to its end
+        iter(self)  # raises if it was read to its end: here, not at the first text
+        return self._texts()
+
+    def _texts(self) -> Iterator[str]:
         delivery = self._delivery
         output = OutputText(delivery.item, lambda: self.response)
         while True:
@@ -264,8 +267,8 @@ class IterableDriver:
             return
         delivery._feed(flow, event)
         due = flow.due()
-        while not flow.ready and due is not None and due <= 0 and flow.expire():
-            due = flow.due()
+        if not flow.ready and due is not None and due <= 0:
+            flow.expire()
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
         """The same for further stages."""

@@ -16,6 +16,7 @@ from streamlib.pipeline.text_events import TextEdit, TextEvents
 from streamlib.pipeline.units import TextMachine, joins_character
 from streamlib_parsers.events import (
     Completed,
+    Failed,
     FinishedChoice,
     Notice,
     OutputItemAdded,
@@ -71,8 +72,9 @@ class _UntilFound:
         return self._before_match(self._replacer.feed(text))
 
     def close(self) -> list[str]:
-        if self._choice in self._rule.hits:
+        if self._match_start is not None:
             return []
+        # Where another text has ended the choice, what came before that stays.
         return self._before_match(self._replacer.close())
 
     def _find(self, match: re.Match[str]) -> str:
@@ -99,7 +101,7 @@ class LimitRule:
     def __init__(self, characters: int | None) -> None:
         self.hits: dict[int, str] = {}
         self.left: dict[int, int] = {}
-        """Characters left, by choice."""
+        """Characters left, by choice: without those that texts hold."""
         self.characters = characters
 
     def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
@@ -130,10 +132,11 @@ class _Limited:
         if self._choice in rule.hits:
             return []
         text = self._last + text
-        left = rule.left[self._choice]
+        left = rule.left[self._choice] + len(self._last)
         if len(text) + NEAR_LIMIT <= left:
             self._last = ""
-            return self._emit(text)
+            rule.left[self._choice] = left - len(text)
+            return [text] if text else []
         # Whole graphemes that fit; the last one may go on.
         end = start = 0
         for position in range(1, len(text) + 1):
@@ -145,19 +148,13 @@ class _Limited:
             end, start = start, position
         fits = text[:end] if self._choice not in rule.hits else text[:start]
         self._last = "" if self._choice in rule.hits else text[end:]
-        return self._emit(fits)
+        rule.left[self._choice] = left - len(fits) - len(self._last)
+        return [fits] if fits else []
 
     def close(self) -> list[str]:
         last = self._last
         self._last = ""
-        return self._emit(last)
-
-    def _emit(self, text: str) -> list[str]:
-        if not text:
-            return []
-        if self._rule.characters is not None:
-            self._rule.left[self._choice] -= len(text)
-        return [text]
+        return [last] if last else []
 
 
 def _is_joined(text: str, start: int, position: int) -> bool:
@@ -200,13 +197,13 @@ class EndingText(PlainMachine):
             return []
         index: int | None = getattr(event, "index", None)
         if isinstance(event, (OutputItemAdded, OutputItemDone)):
-            self._choices.setdefault(event.index, event.item.choice)
-        if index is not None and self._choices.setdefault(index, 0) in self._ended:
+            self._choices[event.index] = event.item.choice
+        if index is not None and self._choices.get(index, 0) in self._ended:
             if isinstance(event, OutputItemAdded):
                 self._left_out.append(index)
             return []
-        if self._ended and isinstance(event, Completed):
-            event = self._completed(event)
+        if isinstance(event, (Completed, Failed)):
+            return self._end_of_source(event)
         events = self._texts.feed(event)
         if len(self._rule.hits) > len(self._ended):
             return self._hit(events, index)
@@ -236,6 +233,21 @@ class EndingText(PlainMachine):
             moved.append(with_fields(event, index=index - count))
         return moved
 
+    def _end_of_source(self, event: Completed | Failed) -> list[ResponseEvent]:
+        """The wire's own end, behind what is buffered of items that it has not closed."""
+        events: list[ResponseEvent] = []
+        for choice in sorted({0, *self._choices.values()} - self._ended):
+            rest = self._texts.close_choice(choice)
+            if choice in self._rule.hits:  # the end of the text was all that was missing
+                events += self._hit(rest, None)
+            else:
+                events += self._noted(rest)
+        if self.done:
+            return events
+        if self._ended and isinstance(event, Completed):
+            event = self._completed(event)
+        return events + self._noted(self._texts.feed(event))
+
     def _hit(self, events: list[ResponseEvent], index: int | None) -> list[ResponseEvent]:
         """A choice has ended in the text of the item with this index."""
         [choice] = self._rule.hits.keys() - self._ended
@@ -246,12 +258,13 @@ class EndingText(PlainMachine):
             # Also behind `aggregate`: the final item is what there is to end.
             status = "completed" if is_stop else "incomplete"
             events[-1] = with_fields(last, item=with_fields(last.item, status=status))
-        events = self._noted(events)
+        # Its other open texts are over, too: nothing of them may follow.
+        events = self._noted(events + self._texts.close_choice(choice))
         completed = index if is_stop else None
         if self._ended.issuperset(self._choices.values()):
             return events + self._end(choice, completed)
         # The other choices go on.
-        ends = self._items._close_items(choice, completed=completed)
+        ends = self._items.close_items(choice, completed=completed)
         return events + self._moved([*ends, Notice(STOPPED, self._rule.detail)])
 
     def _end(self, choice: int, completed: int | None = None) -> list[ResponseEvent]:

@@ -26,6 +26,7 @@ from streamlib.pipeline.streamed_texts import (
 from streamlib.pipeline.units import TextMachine
 from streamlib_parsers.events import (
     AnnotationAdded,
+    Completed,
     Failed,
     FunctionCallArgumentsDelta,
     Notice,
@@ -116,12 +117,13 @@ class TextEvents(PlainMachine):
         self._handlers: dict[type, Callable[[Any], list[ResponseEvent]]] = {
             OutputItemAdded: self._add,
             OutputItemDone: self._finish,
+            Completed: self._end,
+            Failed: self._end,
         }
         if rule.changes:
             self._handlers[AnnotationAdded] = self._annotate
         if rule.changes_copies:
             self._handlers |= dict.fromkeys(_COPIES, self._change_copy)
-            self._handlers[Failed] = self._change_failure
         for kind in rule.kinds:
             self._handlers[kind] = self._grow
 
@@ -155,6 +157,14 @@ class TextEvents(PlainMachine):
         self._items.clear()
         return events
 
+    def close_choice(self, choice: int) -> list[ResponseEvent]:
+        """What is buffered of the open items of a choice, which ends here."""
+        events: list[ResponseEvent] = []
+        indexes = [index for index, item in self._items.items() if item.choice == choice]
+        for index in indexes:
+            events += self._flush(self._items.pop(index))
+        return events
+
     def texts_of(self, event: ResponseEvent) -> None:
         """Passes through the machines what `feed` would, of copies and of texts without deltas."""
         if isinstance(event, (OutputItemDone, OutputItemAdded)):
@@ -183,6 +193,9 @@ class TextEvents(PlainMachine):
         ):
             return self._grow_other(item, event)
         text = event.delta
+        # Log probabilities stay on a delta that comes out as it is, with nothing of another one.
+        bare = _without_logprobs(event)
+        is_whole = bare is event or not part.buffered
         fragments = part.feed(text)
         part.last = event
         if self._changes:
@@ -190,10 +203,10 @@ class TextEvents(PlainMachine):
             part.emitted += fragments
         events: list[ResponseEvent] = []
         if fragments:
-            bare = _without_logprobs(event)
+            is_whole = bare is event or (is_whole and not part.buffered)
             for fragment in fragments:
-                if fragment == text and not part.buffered:
-                    events.append(event)  # unchanged, so its log probabilities are right
+                if is_whole and fragment == text:
+                    events.append(event)
                 else:
                     events.append(with_fields(bare, delta=fragment))
         elif not (text or part.buffered):
@@ -323,6 +336,14 @@ class TextEvents(PlainMachine):
             return item
         return with_fields(item, **changed)
 
+    def _end(self, event: Completed | Failed) -> list[ResponseEvent]:
+        """The end of the response, behind what is buffered of items that were not closed."""
+        events = self.close()
+        if isinstance(event, Failed) and self._rule.changes_copies:
+            event = self._changed_failure(event)
+        events.append(event)
+        return events
+
     # --- citations ---
 
     def _annotate(self, event: AnnotationAdded) -> list[ResponseEvent]:
@@ -357,14 +378,11 @@ class TextEvents(PlainMachine):
         field = _COPIES[type(event)]
         return [with_fields(event, **{field: self._copy(getattr(event, field))})]
 
-    def _change_failure(self, event: Failed) -> list[ResponseEvent]:
+    def _changed_failure(self, event: Failed) -> Failed:
         error = event.error
         message = self._copy(error.message)
-        return [
-            with_fields(
-                event, error=with_fields(error, message=message, detail=self._copy(error.detail))
-            )
-        ]
+        detail = self._copy(error.detail)
+        return with_fields(event, error=with_fields(error, message=message, detail=detail))
 
     def _copy(self, value: Any) -> Any:
         """A JSON value with its strings changed, and without log probabilities."""

@@ -174,9 +174,6 @@ class Guard(UnitCalls):
             self._items.feed(event)
             shown.append(event)
         units = self._units.feed(event)
-        if type(event) in TERMINAL:
-            # Before it, what is left of items that were not closed.
-            units = [*self._units.close(), event]
         # Only to be checked: the events themselves are shown, or wait in `_behind`.
         return shown + self.take(units)
 

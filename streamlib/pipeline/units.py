@@ -24,9 +24,10 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
-_ANY_WORD: Final = re.compile(r"\s*+\S++\s*+")
+_ANY_WORD: Final = re.compile(r"(?:\A\s++)?+\S++\s*+")
 _WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
-"""White space before the first word belongs to it."""
+"""White space before the first word belongs to it. It is looked for at the beginning alone: at each
+position, a text of white space would take the square of its length."""
 
 _CLOSING: Final = r"""[])"'\u2019\u201d\u00bb*_]"""
 """What may stand between the mark that ends a sentence and the space: quotes, brackets, stars."""

@@ -125,6 +125,7 @@ PLAIN: dict[str, tuple[Callable[[], Any], type[BaseException]]] = {
     "feed, nothing": (lambda: own(feed=None), TypeError),
     "feed, a text": (lambda: own(feed=["x"]), TypeError),
     "due, no number": (lambda: own(due=math.nan), TypeError),
+    "due, no float": (lambda: own(due=10**400), TypeError),
     "due, a text": (lambda: own(due="1"), TypeError),
     "no machine": (lambda: from_machine(lambda clock: None), TypeError),  # type: ignore[arg-type, return-value]
     "no machine at all": (lambda: from_machine(raises_at_once), ZeroDivisionError),

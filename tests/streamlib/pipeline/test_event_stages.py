@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 
 from streamlib import (
     Completed,
+    Created,
     ErrorInfo,
     Failed,
     FunctionCall,
@@ -53,6 +55,15 @@ from tests.support.events_source import EventsSource
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
 TEXT = accumulate(EVENTS).text
+
+
+async def at_once(events: list[ResponseEvent]) -> AsyncIterator[ResponseEvent]:
+    for event in events:
+        yield event
+
+
+async def nothing(event: ResponseEvent) -> None:
+    del event
 
 
 def is_delta(event: ResponseEvent) -> bool:
@@ -309,6 +320,61 @@ async def test_map_async_may_drop_and_add() -> None:
     check(events)
     assert not any(isinstance(event, TokenCount) for event in events)
     assert isinstance(events[-2], Notice)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+async def test_map_async_goes_on_when_all_it_holds_is_dropped(concurrency: int) -> None:
+    async def leave_out_notices(event: ResponseEvent) -> ResponseEvent | None:
+        return None if isinstance(event, Notice) else event
+
+    notices: list[ResponseEvent] = [Notice("x", seq=seq) for seq in range(1, 20)]
+    events = [Created("r"), *notices, Completed("r", seq=20)]
+    with anyio.fail_after(5):
+        async with pipe(at_once(events), map_async(leave_out_notices, concurrency)) as piped:
+            assert [type(event) async for event in piped] == [Created, Completed]
+
+
+async def test_map_async_starts_many_calls_in_linear_time() -> None:
+    count = 4000
+    machine = map_async(nothing, count).make(time.monotonic)
+    start = time.process_time()
+    for seq in range(count):
+        machine.feed(Notice("x", seq=seq))
+        machine.due()
+        [call] = machine.calls()
+        if seq % 2:
+            await call()
+    assert time.process_time() - start < 1.5
+
+
+async def test_interrupted_call_ends_the_block_that_was_left() -> None:
+    """Its turn never came: what the user pressed Ctrl-C for must not be lost."""
+
+    async def interrupt(event: ResponseEvent) -> ResponseEvent:
+        if event.seq == 3:
+            raise KeyboardInterrupt
+        if event.seq > 0:
+            await anyio.sleep(30)
+        return event
+
+    async def leave_early() -> None:
+        async with pipe(at_once(EVENTS), map_async(interrupt)) as piped:
+            await anext(piped)
+            await anyio.sleep(0.05)
+
+    with pytest.raises(KeyboardInterrupt):
+        await leave_early()
+
+
+async def test_interrupted_call_is_raised_once() -> None:
+    async def interrupt(event: ResponseEvent) -> ResponseEvent:
+        if event.seq == 0:
+            raise KeyboardInterrupt
+        return event
+
+    async with pipe(EventsSource(EVENTS), map_async(interrupt)) as piped:
+        with pytest.raises(KeyboardInterrupt):
+            await anext(piped)
 
 
 async def test_map_async_raises_after_the_events_before() -> None:

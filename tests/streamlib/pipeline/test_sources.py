@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Iterator
+import operator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import redirect_stdout
 from types import ModuleType
 from typing import Any
@@ -134,6 +135,19 @@ def test_sync_pipeline_reads_text_and_batches(stages: list[Keep]) -> None:
             assert "".join(piped.text()) == piped.response.text != ""
         with client.stream("Hello", model=MODEL).pipe(*stages) as piped:
             check([event for batch in piped.batches() for event in batch])
+
+
+def test_sync_pipeline_refuses_its_text_when_read() -> None:
+    with pipe(iter(EVENTS), tap(str)) as piped:
+        list(piped)
+        with pytest.raises(RuntimeError, match="read to its end"):
+            piped.text()
+
+
+@pytest.mark.parametrize("use", [operator.getitem, operator.contains])
+def test_pipeline_with_a_loop_names_what_may_be_meant(use: Callable[[Any, int], object]) -> None:
+    with pytest.raises(TypeError, match="not used with `for`, `in` or an index"):
+        use(pipe(EventsSource(EVENTS), tap(str)), 3)
 
 
 def test_sync_pipeline_may_be_left() -> None:

@@ -22,9 +22,11 @@ from streamlib.pipeline import (
     through,
 )
 from streamlib.testing.invariants import check
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     Completed,
     Created,
+    Failed,
     FinishedChoice,
     FunctionCallArgumentsDelta,
     Notice,
@@ -175,6 +177,85 @@ def test_limit_ends_when_every_choice_has_reached_it() -> None:
     response = accumulate(out)
     assert [texts(choice) for choice in response.choices] == ["aaaa", "bbbb"]
     assert [choice.stop_reason for choice in response.choices] == ["length", "length"]
+
+
+def two_items_of_one_choice(first: str, second: str) -> list[ResponseEvent]:
+    """Two open messages of choice 0; another choice goes on to the end."""
+    choices = {0: 0, 1: 0, 2: 1}
+    events: list[ResponseEvent] = [Created("r", "m")]
+    for index, choice in choices.items():
+        added = Message("assistant", status="incomplete", choice=choice)
+        events.append(OutputItemAdded(index, added))
+    whole = {0: first, 1: second, 2: "xyz"}
+    events += [OutputTextDelta(index, 0, whole[index]) for index in (0, 1)]
+    for index, choice in choices.items():
+        if index == 2:
+            events.append(OutputTextDelta(index, 0, whole[index]))
+        done = Message("assistant", (Text(whole[index]),), choice=choice)
+        events.append(OutputItemDone(index, done))
+    ends = (FinishedChoice(0, "stop"), FinishedChoice(1, "stop"))
+    events.append(Completed("r", "m", "stop", choices=ends))
+    return [with_fields(event, seq=seq) for seq, event in enumerate(events)]
+
+
+@pytest.mark.parametrize(
+    ("stage", "first", "second", "shown"),
+    [
+        (limit(characters=4), "a", "bcdefg", ["a", "bcd", "xyz"]),
+        (limit(characters=4), "abcd", "e", ["abcd", "", "xyz"]),
+        (stop_at("STOP"), "a ST", "b STOP c", ["a ST", "b ", "xyz"]),
+    ],
+)
+def test_choice_ends_in_each_of_its_open_items(
+    stage: Keep, first: str, second: str, shown: list[str]
+) -> None:
+    out = through(two_items_of_one_choice(first, second), stage)
+    check(out)
+    ends = {event.index: event.item for event in out if isinstance(event, OutputItemDone)}
+    for index, text in enumerate(shown):
+        end = ends[index]
+        assert isinstance(end, Message)
+        assert end.text == text
+        streamed = [e.delta for e in out if isinstance(e, OutputTextDelta) and e.index == index]
+        assert "".join(streamed) == text
+
+
+def test_limit_counts_what_other_items_hold() -> None:
+    out = through(two_items_of_one_choice("ab", "cd"), limit(characters=3))
+    assert sorted("".join(deltas(out))) == ["a", "b", "c", "x", "y", "z"]
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_stop_text_is_found_at_the_end_of_every_choice(is_failed: bool) -> None:
+    """Only the end of the text shows that the match is no longer one."""
+    events = [e for e in interleaved([(0, "xa"), (1, "ya")]) if not isinstance(e, OutputItemDone)]
+    if is_failed:
+        events[-1] = Failed(ErrorInfo("malformed", "x"), seq=events[-1].seq)
+    out = through(events, stop_at(re.compile("a+")))
+    check(out)
+    response = accumulate(out)
+    assert [texts(choice) for choice in response.choices] == ["x", "y"]
+    assert [choice.stop_reason for choice in response.choices] == ["stop", "stop"]
+
+
+def test_item_without_a_beginning_is_of_the_choice_it_ends_with() -> None:
+    """Its first delta does not say whose it is, and the choice that it is taken for ends."""
+    out = through(
+        [
+            Created("r", "m"),
+            OutputItemAdded(0, Message("assistant", status="incomplete")),
+            OutputItemAdded(1, Message("assistant", status="incomplete", choice=1)),
+            OutputTextDelta(2, 0, "x"),
+            OutputTextDelta(0, 0, "abcdefg"),
+            OutputItemDone(0, Message("assistant", (Text("abcdefg"),))),
+            OutputItemDone(1, Message("assistant", (Text("y"),), choice=1)),
+            OutputItemDone(2, Message("assistant", (Text("xz"),), choice=1)),
+            Completed("r", "m", "stop"),
+        ],
+        limit(characters=4),
+    )
+    ends = [event.item for event in out if isinstance(event, OutputItemDone)]
+    assert [end.text for end in ends if isinstance(end, Message)] == ["abc", "y", "xz"]
 
 
 # --- guard ---

@@ -11,7 +11,17 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from streamlib import accumulate
-from streamlib.pipeline import aggregate, map_text, replace, sentences, through, words
+from streamlib.pipeline import (
+    Keep,
+    aggregate,
+    limit,
+    map_text,
+    replace,
+    sentences,
+    stop_at,
+    through,
+    words,
+)
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -145,6 +155,32 @@ def test_logprobs_stay_on_unchanged_deltas_alone() -> None:
     out = through(response(*item(0, message(), message("".join(tokens)), *parts)), HIDE)
     kept = [(event.delta, bool(event.logprobs)) for event in of(OutputTextDelta, out)]
     assert kept == [("hello ", True), ("[x]", False), (" end", True)]
+
+
+@pytest.mark.parametrize(
+    ("stage", "tokens"),
+    [(limit(characters=1), ["a", "a"]), (replace("ab", "b"), ["a", "b"])],
+)
+def test_logprobs_leave_a_delta_that_repeats_another(stage: Keep, tokens: list[str]) -> None:
+    """The text is that of the last delta, but not the delta itself."""
+    parts = [text(token, logprobs=[{"token": token}]) for token in tokens]
+    out = through(response(*item(0, message(), message("".join(tokens)), *parts)), stage)
+    assert [event.delta for event in of(OutputTextDelta, out)] == [tokens[-1]]
+    assert [event.logprobs for event in of(OutputTextDelta, out)] == [None]
+
+
+@pytest.mark.parametrize(
+    "end", [Completed(stop_reason="stop"), Failed(ErrorInfo("malformed", "x"))]
+)
+@pytest.mark.parametrize(
+    "stage",
+    [words(), map_text(str.upper), replace("two!", "2"), stop_at("two!"), limit(characters=8)],
+)
+def test_text_of_an_open_item_precedes_the_end(stage: Keep, end: ResponseEvent) -> None:
+    added = OutputItemAdded(index=0, item=message(status="incomplete"))
+    out = through(response(added, text("one "), text("two"), end=end), stage)
+    assert "".join(deltas(out)).lower() == "one two"
+    assert type(out[-1]) is type(end)
 
 
 def test_metadata_and_passthrough_change_as_the_text() -> None:

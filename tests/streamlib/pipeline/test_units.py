@@ -80,6 +80,14 @@ def test_words_keep_the_white_space_behind_them() -> None:
     ]
 
 
+def test_words_of_white_space_take_little_time() -> None:
+    """Of each split, all that was received so far is searched for a word."""
+    machine = unit_machine("word")
+    start = time.process_time()
+    assert cut(machine, ["\n"] * 1900) == ["\n" * 1900]
+    assert time.process_time() - start < 0.4
+
+
 def test_words_wait_for_the_next_word_alone() -> None:
     machine = unit_machine("word")
     assert machine.feed("one two") == ["one "]
