@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self, Unpack, overload
+from typing import TYPE_CHECKING, Never, NoReturn, Self, Unpack, overload
 
 from streamlib.client.attempt import Attempt
 from streamlib.client.background import cancel_request, is_background, response_in
@@ -99,6 +99,9 @@ class Client(AsyncOnly, ClientSetup):
 
     def __repr__(self) -> str:
         return f"<Client {'closed' if self._closed else 'open'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client cannot be pickled: it holds keys and connections")
 
     async def __aenter__(self) -> Self:
         # The HTTP library is loaded here, which takes 200 ms, not by the first stream.

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Unpack, overload
+from typing import TYPE_CHECKING, Never, NoReturn, Unpack, overload
 
 import anyio
 
@@ -140,6 +140,10 @@ class SyncClient(SyncOnly):
         connections: _Connections | None = getattr(self, "_connections", None)
         is_open = connections is not None and not connections.are_closed
         return f"<SyncClient {'open' if is_open else 'closed'}>"
+
+    def __reduce__(self) -> NoReturn:
+        # As in `Client`: of a compiled class Python takes the attributes for none.
+        raise TypeError("a client cannot be pickled: it holds keys and connections")
 
     def __enter__(self) -> SyncClient:
         return self
