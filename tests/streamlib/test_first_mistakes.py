@@ -132,7 +132,7 @@ async def test_client_rejects_an_unknown_error_mode() -> None:
 def test_dump_history_rejects_what_could_not_be_loaded() -> None:
     for wrong in ("abc", [{"role": "user", "content": "x"}]):
         history = streamlib.History()
-        history[:] = untyped(wrong)
+        list.extend(history, untyped(wrong))  # a history itself refuses them
         with pytest.raises(TypeError, match=r"items\[0\] is a .*streamlib.user"):
             history.dumps()
     with pytest.raises(ValueError, match="missing required field `items`"):
