@@ -19,14 +19,14 @@ from streamlib_parsers.items import (
     Text,
 )
 
-STREAMED_FIELDS: Final[dict[type, tuple[str, ...]]] = {
-    Message: ("content",),
-    Reasoning: ("content", "summary"),
-    FunctionCall: ("arguments",),
-    ServerToolCall: ("arguments",),
-    CustomToolCall: ("input",),
+STREAMED_FIELDS: Final[dict[type, dict[str, Any]]] = {
+    Message: {"content": ()},
+    Reasoning: {"content": "", "summary": ()},
+    FunctionCall: {"arguments": ""},
+    ServerToolCall: {"arguments": ""},
+    CustomToolCall: {"input": ""},
 }
-"""The fields that deltas fill."""
+"""The fields that deltas fill, empty."""
 
 _CALL_TEXTS: Final[dict[type, str]] = {
     FunctionCall: "arguments",

@@ -180,10 +180,9 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 
 def retry_after_header(seconds: float | None) -> dict[str, str]:
-    """The header for a delay, in whole seconds and never less; none for a delay that no number of
-    seconds is.
+    """The header for a delay; no header if the delay is unknown or endless.
 
-    HTTP has no fractions here, and a client that reads a part of them comes too early.
+    It is rounded up: HTTP has whole seconds only, and with fewer a client would come too early.
     """
     if seconds is None or not math.isfinite(seconds):
         return {}

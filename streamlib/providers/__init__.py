@@ -179,9 +179,9 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
 
 
 def misspelt(name: Any, more: Iterable[Provider] = ()) -> str | None:
-    """The provider that a name is for which is none; None: it may be a name of the user's own.
+    """The provider that an unknown name probably means; None if the name may be the user's own.
 
-    Those have often a number or a dash: `openai2`, `openai-eu`.
+    A name of the user's own often has a number or a dash: `openai2`, `openai-eu`.
     """
     import difflib  # for misspelt names alone
 

@@ -38,6 +38,7 @@ from typing import Any, Final, NamedTuple, get_args
 import msgspec
 from msgspec import Raw
 
+from streamlib_parsers.item_text import STREAMED_FIELDS
 from streamlib_parsers.items import (
     ApplyPatchCall,
     ApprovalRequest,
@@ -548,19 +549,9 @@ def names_agent(block: JsonObject) -> bool:
     return block.get("agent") is not None or block.get("type") == MAIL
 
 
-_NO_TEXTS: Final[dict[type, dict[str, Any]]] = {
-    Message: {"content": ()},
-    Reasoning: {"content": "", "summary": ()},
-    FunctionCall: {"arguments": ""},
-    ServerToolCall: {"arguments": ""},
-    CustomToolCall: {"input": ""},
-}
-"""The fields that deltas fill, empty."""
-
-
 def outline(item: ResponseItem) -> ResponseItem:
     """The item without the texts that deltas bring."""
-    texts = _NO_TEXTS.get(type(item))
+    texts = STREAMED_FIELDS.get(type(item))
     if texts is None:
         return item
     return msgspec.structs.replace(item, **texts)

@@ -161,7 +161,7 @@ def all_blocks(request: StrictRequest) -> Iterator[tuple[str, JsonObject, JsonOb
 
 
 def check_claude_budget(thinking: JsonObject, max_tokens: int | None) -> None:
-    """A thinking budget of Claude is 1024 tokens or more, below the output limit (T1)."""
+    """A thinking budget of Claude is 1024 tokens or more, below the output limit."""  # rule T1
     if thinking["budget_tokens"] < FEWEST_TOKENS:
         raise Rejection(
             "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
