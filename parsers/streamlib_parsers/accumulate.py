@@ -183,6 +183,8 @@ class Accumulator:
         Raises:
             KeyError: no item with this index has started.
         """
+        if index not in self._choice_of:
+            raise KeyError(f"no item with the index {index} has started")
         if index in self._changed:
             self._show(index)
             del self._changed[index]

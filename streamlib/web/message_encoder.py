@@ -10,7 +10,7 @@ import msgspec
 from streamlib.request.origins import opaque_state
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.public_events import PublicView
-from streamlib.web.run_encoder import NOT_RUN, PendingCalls, RunUsage, Waiting
+from streamlib.web.run_encoder import NOT_RUN, OUTPUTS, PendingCalls, RunUsage, Waiting
 from streamlib.web.ui_parts import (
     ABANDONED,
     TRUNCATED_CALL,
@@ -25,6 +25,7 @@ from streamlib.wires.missing_deltas import events_of
 from streamlib_parsers.events import (
     Completed,
     Created,
+    Event,
     Failed,
     MediaDelta,
     Notice,
@@ -104,6 +105,15 @@ class MessageEncoder(EventEncoder, ABC):
         if method is None:
             return self._drop(event)
         return method(self, event)
+
+    def _drop(self, event: Event) -> bytes:
+        if isinstance(event, OUTPUTS):
+            # The parts after it would stand behind the end of the message.
+            raise TypeError(
+                "the output of a call is part of a run: make the encoder with run=True "
+                '(for a log: "run": True in its meta)'
+            )
+        return super()._drop(event)
 
     def _with_sealed_state(self, event: OutputItemDone, seal: Sealer) -> OutputItemDone:
         """The end of an item whose state goes to the page as `_sealed_state`."""

@@ -156,7 +156,7 @@ async def test_partial_raises_for_items_that_never_started() -> None:
             if isinstance(event, FunctionCallArgumentsDelta) and event.delta == '{"city":':
                 assert stream.partial(0) == {}
         assert stream.partial(0) == {"city": "Paris"}
-        with pytest.raises(LookupError):
+        with pytest.raises(LookupError, match="no item with the index 7 has started"):
             stream.partial(7)
     stream = stream_over(MESSAGE)
     await all_events(stream)

@@ -70,6 +70,15 @@ def read(protocol: str, body: bytes) -> list[dict[str, Any]]:
     return events
 
 
+@each_protocol
+def test_output_needs_an_encoder_of_a_run(protocol: str) -> None:
+    # The parts of the next response would stand behind the end of the message.
+    output = next(event for event in three_steps() if isinstance(event, FunctionCallOutput))
+    encode: Any = encoder(protocol)
+    with pytest.raises(TypeError, match=r'run=True .* "run": True in its meta'):
+        encode.feed(output)
+
+
 def waiting(last: dict[str, Any]) -> set[str]:
     """The calls that a run ends with, for the page to answer."""
     outcome = last.get("outcome", {})
