@@ -12,7 +12,7 @@ In this order, each one in the report:
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
@@ -127,7 +127,7 @@ def drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedI
     for entry in entries:
         if isinstance(entry.item, ALL_CALLS):
             keys = incomplete if entry.item.status == "incomplete" else complete
-            keys.add(_pair_key(entry.item))
+            keys.add(pair_key(entry.item))
     # An id that a complete call has too may keep its output: it is that call's.
     incomplete_only = incomplete - complete
     remaining: list[IndexedItem] = []
@@ -135,7 +135,7 @@ def drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedI
         item = entry.item
         if isinstance(item, ALL_CALLS) and item.status == "incomplete":
             report.dropped(entry.path, "the call is incomplete: its arguments were truncated")
-        elif isinstance(item, ALL_OUTPUTS) and _pair_key(item) in incomplete_only:
+        elif isinstance(item, ALL_OUTPUTS) and pair_key(item) in incomplete_only:
             report.dropped(entry.path, "its call is incomplete and was dropped")
         elif isinstance(item, Opaque) and item.status == "incomplete":
             # It has what its start contained: sent alone, that would pass for the complete item.
@@ -146,26 +146,60 @@ def drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedI
 
 
 def _make_ids_unique(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    """Gives the second call with an id a new one; outputs follow the call before them."""
+    """Gives the second call with an id a new one, and so its output."""
+    items = [entry.item for entry in entries]
+    call_of = answered_calls(items)
+    taken: set[PairKey] = set()
     uses: dict[PairKey, int] = {}
-    current: dict[PairKey, str] = {}
+    ids: dict[int, str] = {}
+    """Ids of calls, by their index."""
     unique: list[IndexedItem] = []
-    for position, item in entries:
+    for index, (position, item) in enumerate(entries):
         if isinstance(item, ALL_CALLS):
-            key = _pair_key(item)
-            count = uses.get(key, 0) + 1
-            uses[key] = count
-            current[key] = item.call_id
-            if count > 1:
-                current[key] = f"{item.call_id}_{count}"
+            key = family, call_id = pair_key(item)
+            while (family, call_id) in taken:
+                uses[key] = uses.get(key, 1) + 1
+                call_id = f"{item.call_id}_{uses[key]}"
+            taken.add((family, call_id))
+            ids[index] = call_id
         if isinstance(item, ALL_CALLS + ALL_OUTPUTS):
-            call_id = current.get(_pair_key(item), item.call_id)
+            call_id = ids.get(call_of.get(index, index), item.call_id)
             if call_id != item.call_id:
                 path = f"/input/{position}/call_id"
                 report.add("renamed", path, "the id was used by an earlier call")
                 item = msgspec.structs.replace(item, call_id=call_id)  # noqa: PLW2901
         unique.append(IndexedItem(position, item))
     return unique
+
+
+def answered_calls(items: Iterable[ResponseItem]) -> dict[int, int]:
+    """Index of each output that answers a call -> index of that call.
+
+    Calls of one turn may have the same id: their outputs are in the order of the calls. An output
+    for which no call waits is a second one of the newest call with its id.
+    """
+    answered: dict[int, int] = {}
+    waiting: defaultdict[PairKey, deque[int]] = defaultdict(deque)
+    newest: dict[PairKey, int] = {}
+    turn_end = -1
+    """Index of the newest output, or of the newest message that is not the model's."""
+    for index, item in enumerate(items):
+        if isinstance(item, ALL_OUTPUTS):
+            turn_end = index
+            key = pair_key(item)
+            if waiting[key]:
+                answered[index] = waiting[key].popleft()
+            elif key in newest:
+                answered[index] = newest[key]
+        elif isinstance(item, ALL_CALLS) and item.status != "incomplete":
+            key = pair_key(item)
+            if newest.get(key, index) < turn_end:
+                waiting[key].clear()  # calls of an earlier turn, which nobody answered
+            waiting[key].append(index)
+            newest[key] = index
+        elif isinstance(item, Message) and item.role != "assistant":
+            turn_end = index
+    return answered
 
 
 PairKey: TypeAlias = tuple[str, str]
@@ -180,7 +214,7 @@ _FAMILIES: Final[dict[type, str]] = {
 """Kinds of which an output answers a call."""
 
 
-def _pair_key(item: PendingCall | CallOutput) -> PairKey:
+def pair_key(item: PendingCall | CallOutput) -> PairKey:
     """What a call and its output have in common."""
     return _FAMILIES[type(item)], item.call_id
 
@@ -230,11 +264,11 @@ class _Pairing:
         for entry in entries:
             item = entry.item
             if isinstance(item, ALL_CALLS):
-                called.add(_pair_key(item))
+                called.add(pair_key(item))
             elif not isinstance(item, ALL_OUTPUTS):
                 continue
-            elif _pair_key(item) in called:
-                self._outputs[_pair_key(item)].append(entry)
+            elif pair_key(item) in called:
+                self._outputs[pair_key(item)].append(entry)
             elif not self._is_beside_opaque(item):
                 self._orphans.add(entry.position)
 
@@ -309,7 +343,7 @@ class _Pairing:
 
     def _output_of(self, call: PendingCall, before: int | None) -> IndexedItem | None:
         """The output of a call; `before` is the position of the item that ends the turn."""
-        outputs = self._outputs.get(_pair_key(call))
+        outputs = self._outputs.get(pair_key(call))
         if not outputs:
             return None
         for extra in outputs[1:]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -15,10 +15,12 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from streamlib.client.watch import CallWatcher
+from streamlib.pipeline.numbers import check_count, check_seconds
 from streamlib.request.built_in_text import error_output
+from streamlib.request.mistakes import check_callable, check_kind
 from streamlib.request.prompt import Prompt
 from streamlib.structured.functions import function_name, is_async, signature_of
-from streamlib.tools.outputs import as_output, scrub_text
+from streamlib.tools.outputs import OUTPUT_KINDS, as_output, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
@@ -112,9 +114,10 @@ async def run_calls(
         telemetry: records each call that runs: `Client.telemetry`.
 
     Raises:
-        ValueError: the limit is less than 1, or two tools have the same name.
-        TypeError: it is no response, an element of `tools` is not a tool, or a function has no
-            name.
+        ValueError: the limit is less than 1, the timeout not more than 0, or two tools have the
+            same name.
+        TypeError: it is no response, an element of `tools` is not a tool, a function has no name,
+            or another argument is of the wrong kind.
     """
     if not isinstance(response, Response):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
@@ -147,10 +150,14 @@ class Toolbox:
     ) -> None:
         self.telemetry = telemetry
         """Records each call that runs; None: nothing does."""
-        self._tools = tuple(tools)
-        self._limit = at_least_one("limit", limit)
+        check_count("limit", limit)
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        check_callable("approve", approve, "a function that decides about a call")
+        self._tools = _checked_tools(tools)
+        self._limit = limit
         self._timeout = timeout
-        self._handlers = handlers or {}
+        self._handlers = _checked_handlers(handlers)
         self._approve = approve
         self._functions: dict[str, Function | None] = {}
         """Functions by the name of their tool; None where a tool has none."""
@@ -188,13 +195,13 @@ class Toolbox:
     async def run(
         self,
         pending: Sequence[PendingCall],
-        on_output: Callable[[CallOutput], None] | None = None,
+        on_output: Callable[[int, CallOutput], None] | None = None,
     ) -> list[CallOutput]:
         """Runs calls, as `run_calls` does.
 
         Args:
             pending: the calls.
-            on_output: called with each output when it is there.
+            on_output: called with each output when it is there, and the index of its call.
         """
         caller = anyio.get_current_task()
         waiting = iter(enumerate(pending))
@@ -212,7 +219,7 @@ class Toolbox:
                 return
             outputs[index] = output
             if on_output is not None:
-                on_output(output)
+                on_output(index, output)
 
         async with anyio.create_task_group() as group:
             for _ in pending:
@@ -245,7 +252,7 @@ class Toolbox:
             message = str(error)
         except Exception as error:  # noqa: BLE001  # a function may raise anything
             _log.info("a %s failed", type(call).__name__, exc_info=True)
-            message = f"{type(error).__name__}: {error}"
+            message = f"{type(error).__name__}: {_text_of(error)}"
         except anyio.get_cancelled_exc_class():
             # asyncio's own cancellation knows no scopes, and the end of `asyncio.run` cancels every
             # task: it may reach this one before the caller, whose scope then follows.
@@ -312,21 +319,50 @@ class Toolbox:
         return None
 
 
+def _text_of(error: Exception) -> str:
+    """The message of an exception, whose `__str__` may raise too, or give no text."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # a class may raise anything
+        return "its message cannot be read"
+
+
 async def _is_cancelled(caller: anyio.TaskInfo) -> bool:
     """Whether the caller was cancelled; raises where that reached this task."""
     await anyio.lowlevel.checkpoint_if_cancelled()
     return caller.has_pending_cancellation()
 
 
-def at_least_one(name: str, value: int) -> int:
-    """The value of an option that counts.
-
-    Raises:
-        ValueError: it is less than 1.
+def _checked_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Raises:
+    TypeError: they are no list, or one of them is a pair of something else.
     """
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, not {value}")
-    return value
+    written: Any = tools
+    is_list = isinstance(written, Iterable) and not isinstance(written, (str, Mapping, ToolSpec))
+    if not is_list or callable(written):
+        raise TypeError(f"tools is a list of functions and `ToolSpec`, not {written!r:.100}")
+    checked = tuple(tools)
+    for tool in checked:
+        if isinstance(tool, tuple) and not _is_pair(tool):
+            raise TypeError(f"a pair among tools is (ToolSpec, function), not {tool!r:.100}")
+    return checked
+
+
+def _is_pair(tool: tuple[Any, ...]) -> bool:
+    return len(tool) == 2 and isinstance(tool[0], ToolSpec) and callable(tool[1])
+
+
+def _checked_handlers(handlers: Handlers | None) -> Handlers:
+    """Raises:
+    TypeError: they are no dict of kinds of calls, or one of them is no function.
+    """
+    check_kind("handlers", handlers, Mapping, "a dict of a kind of call and its function")
+    for kind, function in (handlers or {}).items():
+        if kind not in OUTPUT_KINDS:
+            known = ", ".join([known.__name__ for known in OUTPUT_KINDS])
+            raise TypeError(f"handlers has {kind!r:.100}, which is none of {known}")
+        check_callable(f"handlers[{kind.__name__}]", function, "a function that gets the call")
+    return handlers or {}
 
 
 class _UnknownToolError(Exception):

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from streamlib.client import Client, StreamOptions
 from streamlib.client.options import wrap_key_of
 from streamlib.request.prompt import Prompt
-from streamlib.tools.calls import Approve, Handlers, Tool, Toolbox, at_least_one, question_after
-from streamlib.tools.piped_run import PipedRun, check_async
+from streamlib.tools.calls import Approve, Handlers, Tool, Toolbox, question_after
+from streamlib.tools.piped_run import PipedRun, check_async, check_run
 from streamlib.tools.rounds import Round, unanswered_calls
 from streamlib_parsers import ErrorInfo, PendingCall, ResponseItem, RunEvent
 from streamlib_parsers.stream_error import StreamError, invalid_request
@@ -60,6 +60,7 @@ class AgentRun(PipedRun):
         **options: Unpack[StreamOptions],
     ) -> None:
         wrap_key_of(options)
+        check_run(max_turns=max_turns, name=name, recover=recover, others=options)
         self.pending: list[PendingCall] = []
         """Calls that no tool or handler is for: they ended the run, and wait for your outputs."""
         self._toolbox = Toolbox(
@@ -71,7 +72,7 @@ class AgentRun(PipedRun):
         self._send = partial(check_async(client).stream, model=model, **options)
         self._stream = self._send(self._prompt)  # the current response; after the end the last
         self._watch = self._watched(client, self._prompt, name)
-        self._turns_left = at_least_one("max_turns", max_turns) - 1
+        self._turns_left = max_turns - 1
         self._round = Round(unanswered_calls(first.items) if approve is not None else ())
         if self._round.calls:
             self._turns_left += 1  # their response was of an earlier run

@@ -32,8 +32,7 @@ OUTPUT_KINDS: Final[dict[type, type]] = {
 """Kind of call -> the kind of its output."""
 
 CALLS: Final = (FunctionCall, CustomToolCall, *BUILT_IN_CALLS)
-OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput, *BUILT_IN_OUTPUTS)
-"""The classes of both, for `isinstance`."""
+"""The classes of calls, for `isinstance`."""
 
 
 def as_output(call: PendingCall, result: Any) -> CallOutput:

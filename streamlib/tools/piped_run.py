@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, Self, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final, Literal, Self, TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -14,7 +14,9 @@ from streamlib.client.options import StreamOptions
 from streamlib.client.stream import ResponseStream
 from streamlib.client.watch import RunWatch, Watcher
 from streamlib.history.recover import recover
+from streamlib.pipeline.numbers import check_count
 from streamlib.request.conversation import History
+from streamlib.request.mistakes import check_kind, check_switches, refuse_unknown
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
 from streamlib.tools.calls import Approve, Handlers, Toolbox
@@ -39,6 +41,9 @@ class AgentOptions(StreamOptions, total=False):
     timeout: float | None
     handlers: Handlers | None
     approve: Approve | None
+
+
+AGENT_NAMES: Final = tuple(AgentOptions.__annotations__)
 
 
 class PipedRun:
@@ -216,14 +221,29 @@ class PipedRun:
         with self._watch.current():
             await self._stream.__aenter__()
 
-    def _take_output(self, output: CallOutput) -> None:
+    def _take_output(self, index: int, output: CallOutput) -> None:
         self._watch.answered()
+        self._round.outputs[index] = output
         self._deliver(output)
 
     def _deliver(self, output: CallOutput) -> None:
-        self._round.outputs.append(output)
         self._ready.append(output)
         self._arrived.set()
+
+
+def check_run(
+    *, max_turns: int, name: str | None, recover: bool, others: Mapping[str, object]
+) -> None:
+    """Checks the options of a run that are not those of its calls.
+
+    Raises:
+        TypeError: one is of the wrong kind, or is no option.
+        ValueError: `max_turns` is less than 1.
+    """
+    check_count("max_turns", max_turns)
+    check_kind("name", name, str, "a text")
+    check_switches(recover=recover)
+    refuse_unknown("agent()", others, AGENT_NAMES, Prompt.__struct_fields__)
 
 
 def check_async(client: ClientT) -> ClientT:

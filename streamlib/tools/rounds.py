@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from streamlib.tools.outputs import CALLS, OUTPUTS, scrub_text
+from streamlib.request.history import answered_calls
+from streamlib.tools.outputs import CALLS, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import CallOutput, FunctionCall, Message, PendingCall, ResponseItem
@@ -32,13 +33,13 @@ class Round:
         errors: outputs of calls whose arguments the model broke. Such a call is incomplete, though
             its response is complete; in the next request its arguments are wrapped as `_raw`, as
             builders wrap what is no JSON object.
-        outputs: all outputs so far, as they finished.
+        outputs: outputs so far, each by the index of its call: two calls may have the same id.
     """
 
     def __init__(self, calls: Sequence[PendingCall] = (), broken_before: int = 0) -> None:
         self.calls = calls
         self.errors: list[CallOutput] = []
-        self.outputs: list[CallOutput] = []
+        self.outputs: dict[int, CallOutput] = {}
         self._mended: dict[int, FunctionCall] = {}
         """Calls with broken arguments, as the next request has them, by their index."""
         self._broken = broken_before
@@ -64,15 +65,13 @@ class Round:
     def items(self, response: Response) -> list[ResponseItem]:
         """The items of the response, and the outputs in the order of their calls."""
         items = [self._mended.get(index, item) for index, item in enumerate(response.items)]
-        order = [call.call_id for call in (*self._mended.values(), *self.calls)]
-        outputs = sorted(self.outputs, key=lambda output: order.index(output.call_id))
-        return [*items, *outputs]
+        outputs = [self.outputs[index] for index in sorted(self.outputs)]
+        return [*items, *self.errors, *outputs]
 
     @property
     def pending(self) -> list[PendingCall]:
         """The calls that got no output."""
-        answered = {output.call_id for output in self.outputs}
-        return [call for call in self.calls if call.call_id not in answered]
+        return [call for index, call in enumerate(self.calls) if index not in self.outputs]
 
     def check(self, response: Response) -> None:
         """Raises:
@@ -90,12 +89,11 @@ class Round:
 
 def unanswered_calls(items: Sequence[ResponseItem]) -> list[PendingCall]:
     """The calls at the end of a conversation that have no output, in order."""
-    answered = {item.call_id for item in items if isinstance(item, OUTPUTS)}
+    answered = set(answered_calls(items).values())
     waiting: list[PendingCall] = []
-    for item in items:
+    for index, item in enumerate(items):
         if isinstance(item, Message) and item.role == "user":
             waiting.clear()  # the user went on without an answer to them
-        elif isinstance(item, CALLS) and item.status == "completed":
-            if item.call_id not in answered:
-                waiting.append(item)
+        elif isinstance(item, CALLS) and item.status == "completed" and index not in answered:
+            waiting.append(item)
     return waiting

@@ -188,6 +188,38 @@ def test_a_call_id_used_twice_is_made_unique_on_call_and_output() -> None:
     assert [change[0] for change in changes] == ["renamed", "renamed"]
 
 
+def ids_and_outputs(items: list[ResponseItem]) -> list[tuple[str, object]]:
+    """The calls and the outputs, each by its id and the text of an output."""
+    return [
+        (item.call_id, item.output if isinstance(item, OUTPUTS) else None)
+        for item in items
+        if isinstance(item, (*CALLS, *OUTPUTS))
+    ]
+
+
+def test_parallel_calls_of_one_id_keep_their_outputs() -> None:
+    items, _ = repaired([CALL, CALL, CALL.output("one"), CALL.output("two")])
+    assert ids_and_outputs(items) == [
+        ("c1", None),
+        ("c1_2", None),
+        ("c1", "one"),
+        ("c1_2", "two"),
+    ]
+
+
+def test_new_id_of_a_call_is_not_that_of_another() -> None:
+    other = FunctionCall("c1_2", "f", "{}")
+    items, _ = repaired([CALL, OUT, CALL, OUT, other, other.output("other")])
+    calls = [item.call_id for item in items if isinstance(item, CALLS)]
+    assert calls == ["c1", "c1_2", "c1_2_2"]
+    assert ids_and_outputs(items)[-1] == ("c1_2_2", "other")
+
+
+def test_output_is_the_newest_calls_where_an_earlier_turn_waits() -> None:
+    items, _ = repaired([CALL, user("never mind"), CALL, OUT])
+    assert ids_and_outputs(items)[1:] == [("c1", INTERRUPTED), ("c1_2", None), ("c1_2", "one")]
+
+
 def test_an_incomplete_call_is_left_out_with_its_output() -> None:
     cut = FunctionCall("c1", "f", '{"a"', status="incomplete")
     assert repaired([user("x"), cut, OUT]) == (

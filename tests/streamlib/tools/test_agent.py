@@ -287,6 +287,40 @@ async def test_run_without_a_turn_is_refused() -> None:
     assert not client.requests
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_turns": "3"}, "max_turns is a whole number from 1, not '3'"),
+        ({"recover": "no"}, "recover is True or False, not 'no'"),
+        ({"name": 3}, "name is a text, not 3"),
+        ({"max_turn": 3}, "agent() has no option 'max_turn': write max_turns=…"),
+        ({"temperature": 1}, "agent() has no option 'temperature': write Prompt(temperature=…)"),
+    ],
+)
+async def test_wrong_option_of_a_run_is_refused(options: Any, message: str) -> None:
+    async with scripted(["Done."]) as client:
+        with pytest.raises(TypeError) as raised:
+            agent(client, "Add.", [add], MODEL, **options)
+    assert str(raised.value) == message
+
+
+async def test_calls_of_one_id_keep_their_outputs() -> None:
+    async def wait(seconds: float) -> str:
+        await anyio.sleep(seconds)
+        return f"waited {seconds}"
+
+    slow, quick = (FunctionCall("c", "wait", f'{{"seconds": {each}}}') for each in (0.05, 0.0))
+    async with scripted([[slow, quick], "Done."], wire_api="chat") as client:
+        run = agent(client, "Wait.", [wait], model=MODEL)
+        await finish(run)
+        sent = client.requests[1].prompt.items
+    expected = ["waited 0.05", "waited 0.0"]  # in the order of the calls, not of their ends
+    for items in (run.history, sent):
+        outputs = [item.output for item in items if isinstance(item, FunctionCallOutput)]
+        assert outputs == expected
+    assert not run.pending
+
+
 async def test_call_without_function_ends_the_run() -> None:
     tools = [add, ToolSpec("ask_browser")]
     turns = [[ADD, FunctionCall("", "ask_browser", "{}")], "Thanks."]

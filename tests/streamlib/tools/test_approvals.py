@@ -131,6 +131,27 @@ async def test_call_that_the_user_passed_over_does_not_run() -> None:
     assert paid == []
 
 
+async def test_call_of_the_prompt_runs_though_its_id_was_used() -> None:
+    """Some servers number the calls of each response from the start."""
+    look = FunctionCall("c1", "look", '{"place": "Paris"}')
+    pay_it = FunctionCall("c1", "pay", '{"amount": 3}')
+    history: Any = [user("Look and pay."), look, look.output("fine"), pay_it]
+    async with scripted(["Done."]) as client:
+        await finish(agent(client, history, [pay], MODEL, approve=lambda call: True))
+    assert paid == [3]
+
+
+async def test_undecided_call_waits_beside_another_of_its_id() -> None:
+    """A call and an approval of a provider may have the same id: each has its own output."""
+    request = ApprovalRequest("c1", "files", "delete", "{}")
+    call = FunctionCall("c1", "look", '{"place": "Paris"}')
+    async with scripted([[call, request], "Never."], wire_api="responses") as client:
+        run = agent(client, "Clean up.", [look], MODEL)
+        await finish(run)
+    assert [type(each) for each in run.pending] == [ApprovalRequest]
+    assert len(client.requests) == 1
+
+
 async def test_approval_of_a_provider_is_decided_too() -> None:
     request = ApprovalRequest("p1", "files", "delete", "{}")
     response = Response(status="completed", items=(request,), stop_reason="tool_calls")

@@ -30,6 +30,7 @@ from streamlib import (
     ToolSpec,
 )
 from streamlib.tools import Tool, run_calls
+from tests.support.cases import each_case
 from tests.support.loops import asyncio_alone
 
 PERSON: ContextVar[str] = ContextVar("PERSON", default="nobody")
@@ -101,8 +102,34 @@ async def test_no_more_calls_run_than_the_limit(limit: int) -> None:
 
 
 async def test_limit_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="limit must be at least 1"):
+    with pytest.raises(ValueError, match="limit is a whole number from 1, not 0"):
         await run_calls(asked(), [], limit=0)
+
+
+@each_case(
+    "options, message",
+    [
+        ({"limit": "3"}, "limit is a whole number from 1, not '3'"),
+        ({"limit": 1.5}, "limit is a whole number from 1, not 1.5"),
+        ({"timeout": "5"}, "timeout is more than 0 seconds, not '5'"),
+        ({"timeout": 0}, "timeout is more than 0 seconds, not 0"),
+        ({"timeout": float("nan")}, "timeout is more than 0 seconds that a float can hold"),
+        ({"approve": True}, "approve is a function that decides about a call, not True"),
+        ({"handlers": [add]}, "handlers is a dict of a kind of call and its function"),
+        ({"handlers": {"FunctionCall": add}}, "handlers has 'FunctionCall', which is none of Fun"),
+        ({"handlers": {FunctionCall: 3}}, "handlers[FunctionCall] is a function that gets the"),
+        ({"tools": None}, "tools is a list of functions and `ToolSpec`, not None"),
+        ({"tools": add}, "tools is a list of functions and `ToolSpec`, not <function add"),
+        ({"tools": [(add, ToolSpec("add"))]}, "a pair among tools is (ToolSpec, function), not"),
+        ({"tools": [(ToolSpec("add"),)]}, "a pair among tools is (ToolSpec, function), not"),
+    ],
+)
+async def test_wrong_argument_is_refused_before_any_call(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        await run_calls(asked(), **options)
+    assert str(raised.value).startswith(message)
 
 
 async def test_no_calls_give_no_outputs() -> None:
@@ -127,6 +154,24 @@ def raise_stop_iteration() -> None:
 async def test_stop_iteration_in_a_thread_is_an_error_output() -> None:
     output = await answer(raise_stop_iteration)
     assert output.is_error
+
+
+class Unreadable(Exception):
+    """An exception without a message, as one that formats an attribute nobody set."""
+
+    def __str__(self) -> str:
+        raise AttributeError("detail")
+
+
+def raise_unreadable() -> None:
+    raise Unreadable
+
+
+async def test_exception_without_a_message_is_an_error_output() -> None:
+    output = await answer(raise_unreadable)
+    assert output == FunctionCallOutput(
+        "call_1", "Unreadable: its message cannot be read", is_error=True
+    )
 
 
 async def test_unknown_name_is_answered_with_the_names() -> None:
