@@ -24,6 +24,7 @@ from streamlib.durable.records import START, LogCursor, check_id, parse_cursor, 
 from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter
+from streamlib.request.mistakes import check_kind
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.json_text import DECODE_ERRORS
 
@@ -151,6 +152,9 @@ class Log:
                 `gone`: deleted meanwhile. The stream is closed.
         """
         self._check(log_id)
+        if not (hasattr(stream, "__aiter__") or hasattr(stream, "__aenter__")):
+            kind = type(stream).__name__
+            raise TypeError(f"a log is written from what `async for` reads, not from a {kind}")
         claim = self._open(secrets.token_hex(8), meta)
         opened = await self._engine.ask(log_id, claim)
         if opened.status == "ok" and opened.last:
@@ -227,6 +231,7 @@ class Log:
             LogError: `gone`.
         """
         self._check(log_id)
+        check_kind("the reason", reason, str, "a text")
         if not reason:
             raise ValueError("the reason must not be empty")
         result = await self._engine.ask(log_id, Stop(reason))
@@ -258,7 +263,11 @@ class Log:
 
     def _open(self, owner: str, meta: Mapping[str, Any] | None) -> Open:
         settings = self._settings
-        text = msgspec.json.encode(meta or {}).decode()
+        check_kind("meta", meta, Mapping, "a dict of what can be JSON")
+        try:
+            text = msgspec.json.encode(meta or {}).decode()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TypeError(f"meta cannot be written as JSON: {error}") from None
         max_age_ms = int(settings.max_age * 1000)
         return Open(owner, settings.lease_ms, meta=text, max_age_ms=max_age_ms)
 
@@ -305,7 +314,9 @@ def open_log(
         max_bytes: limit of bytes in a log; a longer response ends as `limit_exceeded`.
 
     Raises:
-        ValueError: the URL names no engine, or a number is not above 0.
+        TypeError: an argument is of the wrong kind.
+        ValueError: the URL names no engine, or a number is not above 0, or a time longer than an
+            engine can store.
     """
     settings = Settings(
         lease=lease,
@@ -316,11 +327,10 @@ def open_log(
         max_age=max_age,
         max_bytes=max_bytes,
     )
-    for name, value in msgspec.structs.asdict(settings).items():
-        if not value > 0:
-            raise ValueError(f"{name} is above 0")
     if isinstance(url, str):
         return Log(engine_of(url), settings, owns_engine=True)
+    if not callable(getattr(url, "ask", None)):
+        raise TypeError(f"an engine is a URL, as a text, or an `Engine`, not {url!r:.100}")
     return Log(url, settings, owns_engine=False)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.durable.errors import LogError
+from streamlib.request.mistakes import check_kind
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Event, Failed, ResponseEvent, RunEvent
@@ -43,10 +44,12 @@ def parse_cursor(text: str | None) -> LogCursor:
     """The cursor in a text; the start for None, and in epoch 1 for a bare number.
 
     Raises:
+        TypeError: it is no text.
         ValueError: the text is not a cursor.
     """
     if text is None:
         return START
+    check_kind("a cursor", text, str, "the text `cursor` of an `Entry`")
     epoch, dash, position = text.rpartition("-")
     if not dash:
         epoch = "1"
@@ -58,8 +61,11 @@ def parse_cursor(text: str | None) -> LogCursor:
 
 def check_id(log_id: str) -> None:
     """Raises:
-    ValueError: The id cannot be a key of an engine.
+    TypeError: The id is no text.
+    ValueError: It cannot be a key of an engine.
     """
+    if not isinstance(log_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a log's id is a text, not {log_id!r:.100}")
     if not 0 < len(log_id) <= MAX_ID or not log_id.isprintable():
         raise ValueError(f"a log's id has 1 to {MAX_ID} printable characters")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -386,5 +387,42 @@ async def test_log_is_used_inside_of_its_block() -> None:
     for call in (log.create("a"), log.write("a", stream()), log.stop("a"), log.head("a")):
         with pytest.raises(RuntimeError, match="async with"):
             await call
-    with pytest.raises(ValueError, match="lease is above 0"):
-        open_log(lease=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lease": 0}, "lease is more than 0 seconds, not 0"),
+        ({"lease": "5"}, "lease is more than 0 seconds, not '5'"),
+        ({"keep": math.inf}, "keep is at most 1e+12 seconds"),
+        ({"max_age": 1e300}, "max_age is at most 1e+12 seconds"),
+        ({"ahead": 0.5}, "ahead is a whole number from 1, not 0.5"),
+        ({"max_bytes": "1"}, "max_bytes is a whole number from 1, not '1'"),
+        ({"url": None}, "an engine is a URL, as a text, or an `Engine`, not None"),
+    ],
+)
+def test_wrong_option_of_a_log_is_refused(options: dict[str, Any], message: str) -> None:
+    """A time that no engine can store failed when the log was to be closed."""
+    with pytest.raises((TypeError, ValueError)) as raised:
+        open_log(**options)
+    assert str(raised.value) == message
+
+
+async def test_wrong_argument_of_a_log_is_refused() -> None:
+    wrong: Any = [Completed("r")]
+    async with open_log() as log:
+        calls: list[tuple[Any, str]] = [
+            (lambda: log.create(wrong), "a log's id is a text, not "),
+            (lambda: log.create("a", wrong), "meta is a dict of what can be JSON, not "),
+            (lambda: log.create("a", {"a": object()}), "meta cannot be written as JSON: "),
+            (lambda: log.write("a", wrong), "a log is written from what `async for` reads, not "),
+            (lambda: log.stop("a", wrong), "the reason is a text, not "),
+        ]
+        for call, message in calls:
+            with pytest.raises(TypeError) as raised:
+                await call()
+            assert str(raised.value).startswith(message)
+        with pytest.raises(TypeError, match="a cursor is the text `cursor` of an `Entry`"):
+            log.read("a", wrong)
+        with pytest.raises(LogError, match="there is no log"):  # the id is still free
+            await log.head("a")
