@@ -10,6 +10,7 @@ left out is in `UIRequest.report`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -25,7 +26,14 @@ from streamlib.web.request_tools import OfferedTool, RequestTools
 from streamlib.web.sealing import Seal
 from streamlib.web.vercel.request import parse_vercel
 from streamlib.wires.encoders import RunEncoder, encoder
-from streamlib_parsers.items import JsonObject, Origin, PendingCall, ToolSpec
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Origin,
+    PendingCall,
+    ToolSpec,
+)
 
 RequestProtocol: TypeAlias = Literal["vercel", "agui"]
 
@@ -80,12 +88,23 @@ class UIRequest(Struct, frozen=True, kw_only=True):
     def approve(self, call: PendingCall) -> bool | None:
         """What the user decided about a call in this request: ``agent(…, approve=asked.approve)``.
 
-        None: nothing yet, so the call waits, and the page is asked. The id alone decides, so keep
+        None: nothing yet, so the call waits, and the page is asked. A later call may have the id of
+        an approved one: a decision holds for the tool and the arguments that the page has. Keep
         calls on your server, or seal them, where a page must not change their arguments.
         """
-        for approval in self.approvals:
-            if approval.call_id == call.call_id:
-                return approval.approved
+        name = getattr(call, "name", None)
+        for approval in reversed(self.approvals):
+            if (approval.call_id, approval.name) == (call.call_id, name):
+                shown = self._shown_call(call.call_id)
+                is_same = shown is None or _input(shown) == _input(call)
+                return approval.approved if is_same else None
+        return None
+
+    def _shown_call(self, call_id: str) -> PendingCall | None:
+        """The newest call with this id that the page has; None for one of a tool nobody offers."""
+        for item in reversed(self.history):
+            if isinstance(item, (FunctionCall, CustomToolCall)) and item.call_id == call_id:
+                return item
         return None
 
     def encoder(self, **options: Any) -> RunEncoder:
@@ -117,6 +136,17 @@ class UIRequest(Struct, frozen=True, kw_only=True):
         if self.protocol == "agui":
             return {**values, "thread_id": self.chat_id, "run_id": self.run_id}
         return {**values, "tools": list(self.offered), "message_id": self.continues}
+
+
+def _input(call: PendingCall) -> Any:
+    """The input of a call, with its numbers as JavaScript has them: a page rounds long ones."""
+    if isinstance(call, CustomToolCall):
+        return call.input
+    text: str = getattr(call, "arguments", "")
+    try:
+        return json.loads(text or "{}", parse_int=float)
+    except (ValueError, RecursionError):
+        return text
 
 
 def parse_ui_request(

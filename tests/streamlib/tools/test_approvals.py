@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from streamlib import (
     AgentRun,
@@ -23,11 +24,11 @@ from streamlib import (
 from streamlib.testing import MODEL, scripted
 from streamlib.tools import needs_approval
 from streamlib.tools.rounds import MAX_BROKEN
-from streamlib.web import StreamResponse, parse_ui_request
+from streamlib.web import StreamResponse, ToolApproval, parse_ui_request
 from streamlib_parsers import ApprovalResponse, Response
 from tests.support.asgi_calls import AsgiCall
 from tests.support.ui_pages import vercel_page
-from tests.support.ui_requests import page_message, text, vercel_body
+from tests.support.ui_requests import model_message, page_message, text, vercel_body
 
 paid: list[int] = []
 
@@ -195,6 +196,39 @@ async def test_page_approves_a_call_in_few_lines() -> None:
     assert paid == [3]
     assert b'"tool-output-available"' in second.body
     assert b"Paid." in second.body
+
+
+async def test_approval_is_none_of_a_later_call_with_its_id() -> None:
+    """Some servers number the calls of each response from the start."""
+    more = FunctionCall("c1", "pay", '{"amount": 3000}')
+    part = {
+        "type": "tool-pay",
+        "toolCallId": "c1",
+        "state": "approval-responded",
+        "input": {"amount": 3},
+        "approval": {"id": "c1", "approved": True},
+    }
+    body = vercel_body(page_message(text("Pay 3.")), model_message(part))
+    asked = parse_ui_request("vercel", body, tools=[pay])
+    async with scripted([[more], "Never."], wire_api="chat") as client:
+        run = agent(client, asked.history, [pay], MODEL, approve=asked.approve)
+        await finish(run)
+    assert paid == [3]
+    assert [call.call_id for call in run.pending] == ["c1"]
+    kept = FunctionCall("c1", "pay", ' {"amount":3.0}', response_id="r1")
+    assert asked.approve(kept) is True  # as the server kept it
+    assert asked.approve(FunctionCall("c1", "look", '{"amount": 3}')) is None
+
+
+def test_newest_decision_about_an_id_is_taken() -> None:
+    body = {"messages": []}
+    asked = parse_ui_request("vercel", body, tools=[pay])
+    decisions = [
+        ToolApproval(id="c1", call_id="c1", name="pay", approved=approved)
+        for approved in (False, True)
+    ]
+    asked = replace(asked, approvals=tuple(decisions))
+    assert asked.approve(FunctionCall("c1", "pay", "{}")) is True
 
 
 # --- broken arguments ---
