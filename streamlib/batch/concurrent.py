@@ -9,6 +9,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -16,11 +17,15 @@ from typing import Any, Final, TypeAlias
 import anyio
 import msgspec
 
+from streamlib.batch.lines import check_prompts
 from streamlib.batch.pace import Pause
 from streamlib.batch.results import BatchRow
 from streamlib.client import Client
 from streamlib.client.retry import NO_RETRY, RetryPolicy
+from streamlib.client.setup import check_retry
 from streamlib.pipeline import Measure, merge
+from streamlib.pipeline.numbers import check_count
+from streamlib.request.mistakes import check_callable
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.events import RateLimits
 from streamlib_parsers.items import ResponseItem
@@ -135,7 +140,7 @@ async def map_concurrent(
     out: str | os.PathLike[str] | None = None,
     limit: int = 20,
     retry: RetryPolicy = RETRY,
-    price: Callable[[Response], float] | None = None,
+    price: Callable[[Response], float | Decimal | None] | None = None,
     progress: Callable[[str], object] | None = None,
     stop_after: int | None = None,
 ) -> list[BatchRow]:
@@ -153,18 +158,26 @@ async def map_concurrent(
         limit: prompts that are asked at the same time.
         retry: when one that failed is asked again. A refusal for the rate is no failure as long as
             other prompts are answered.
-        price: what a response costs, in any currency.
+        price: what a response costs, in any currency; None: not known.
         progress: called with a line of text when a row has come and the last line is two seconds
             old, and at the end. None: to stderr.
         stop_after: how many may fail before the rest is not asked; None: all are.
 
     Raises:
-        ValueError: the file has rows of another run: other prompts, or another model.
+        TypeError: an argument is of the wrong kind, or `price` returned no number.
+        ValueError: the file has rows of another run: other prompts, or another model; `limit` or
+            `stop_after` is less than 1; or a prompt cannot be written as JSON.
         OSError: the file cannot be read or written.
     """
-    if limit < 1:
-        raise ValueError(f"limit is a number of prompts from 1, not {limit}")
-    digests = {row_id: _digest(prompt, model) for row_id, prompt in prompts.items()}
+    check_prompts(prompts)
+    check_count("limit", limit)
+    if stop_after is not None:
+        check_count("stop_after", stop_after)
+    check_retry(retry)
+    check_callable("price", price, "a function of a `Response`")
+    check_callable("progress", progress, "a function of a line of text")
+    _check_client(client)
+    digests = _digests(prompts, model)
     file = RowFile(None if out is None else Path(out))
     rows = file.load(digests)
     run = _SharedRun(client, model, retry)
@@ -199,6 +212,14 @@ async def map_concurrent(
         file.close(run.unread.values())
     board.show()
     return [rows[row_id] for row_id in prompts if row_id in rows]
+
+
+def _check_client(client: Client) -> None:
+    """Raises:
+    TypeError: it is none, or a `SyncClient`.
+    """
+    if not hasattr(client, "aclose"):
+        raise TypeError(f"client is a `Client`, not a {type(client).__name__}")
 
 
 async def _answered(
@@ -306,18 +327,29 @@ class _Progress:
         self._show_line(", ".join(parts))
 
 
-def _priced(row: BatchRow, price: Callable[[Response], float] | None) -> BatchRow:
+def _priced(row: BatchRow, price: Callable[[Response], float | Decimal | None] | None) -> BatchRow:
     if price is None or row.response is None or row.error is not None:
         return row
-    return msgspec.structs.replace(row, price=price(row.response))
+    cost: Any = price(row.response)
+    if cost is None:  # of a model that it does not know
+        return row
+    if not isinstance(cost, (int, float, Decimal)):
+        raise TypeError(f"price returned {cost!r:.100}, which is no number")
+    return msgspec.structs.replace(row, price=float(cost))  # a Decimal is a text in JSON
 
 
 def _to_stderr(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-def _digest(prompt: Question, model: str | list[str]) -> str:
-    """What tells a request from another one: of the prompt and the model."""
-    wanted = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
-    data = msgspec.json.encode([wanted, model], order="deterministic")
-    return hashlib.sha256(data).hexdigest()[:16]
+def _digests(prompts: Mapping[str, Question], model: str | list[str]) -> dict[str, str]:
+    """Id -> what tells its request from another one: of the prompt and the model."""
+    digests: dict[str, str] = {}
+    for row_id, prompt in prompts.items():
+        wanted = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
+        try:
+            data = msgspec.json.encode([wanted, model], order="deterministic")
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"the prompt {row_id!r} cannot be written as JSON: {error}") from None
+        digests[row_id] = hashlib.sha256(data).hexdigest()[:16]
+    return digests

@@ -135,9 +135,11 @@ def batch_lines(
         wire_api: the wire API; None takes the provider's first. One for the whole batch.
 
     Raises:
+        TypeError: `prompts` is no dict, or an id is no text.
         ValueError: an id breaks the provider's rule, the provider has no batches, or takes fewer.
         StreamError: a prompt cannot be built.
     """
+    check_prompts(prompts)
     if not prompts:
         raise ValueError("a batch has at least one prompt")
     lines = BatchLines()
@@ -155,6 +157,25 @@ def batch_lines(
         lines.headers = joined_headers(lines.headers, _own_headers(request))
         lines.append(_line(batch_id, request, form))
     return lines
+
+
+def check_prompts(prompts: Mapping[str, Any]) -> None:
+    """Refuses what is no dict of prompts by their ids.
+
+    Raises:
+        TypeError: it is no dict, or an id is no text.
+        ValueError: an id cannot be written as JSON.
+    """
+    written: Any = prompts
+    if not isinstance(written, Mapping):
+        raise TypeError(f"prompts is a dict of ids and prompts, not {written!r:.100}")
+    for batch_id in written:
+        if not isinstance(batch_id, str):
+            raise TypeError(f"the id of a prompt is a text, not {batch_id!r:.100}")
+        try:
+            batch_id.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"the id {batch_id!r:.100} is no valid Unicode") from None
 
 
 def _form_of(provider: str, count: int) -> BatchForm:

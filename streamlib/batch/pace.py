@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
+from streamlib.pipeline.numbers import check_seconds
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.rate_limits import read_rate_limits
 
@@ -74,6 +75,7 @@ class Pace:
     """
 
     def __init__(self, longest: float = LONGEST_PAUSE) -> None:
+        check_seconds("longest", longest, may_be_zero=True)
         self._longest = longest
         self._pauses: dict[tuple[str | None, ...], Pause] = {}
         """Provider, address and model -> its pause."""

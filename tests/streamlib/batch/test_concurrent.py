@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from decimal import Decimal
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -285,10 +286,54 @@ class SlowDisk(FileIO):
         return super().write(data[:40])
 
 
-async def test_limit_below_one_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": 0}, "limit is a whole number from 1, not 0"),
+        ({"limit": "3"}, "limit is a whole number from 1, not '3'"),
+        ({"stop_after": 0}, "stop_after is a whole number from 1, not 0"),
+        ({"retry": 3}, "retry is `RetryPolicy(…)`, such as RetryPolicy(retries=3), not 3"),
+        ({"price": 0.5}, "price is a function of a `Response`, not 0.5"),
+        ({"progress": "x"}, "progress is a function of a line of text, not 'x'"),
+        ({"client": "x"}, "client is a `Client`, not a str"),
+        ({"prompts": ["Hi"]}, "prompts is a dict of ids and prompts, not ['Hi']"),
+        ({"prompts": {1: "Hi"}}, "the id of a prompt is a text, not 1"),
+        ({"prompts": {"\ud800": "Hi"}}, "the id '\\ud800' is no valid Unicode"),
+        ({"prompts": {"a": "\ud800"}}, "the prompt 'a' cannot be written as JSON: "),
+    ],
+)
+async def test_wrong_argument_is_refused_before_a_request(
+    options: dict[str, Any], message: str
+) -> None:
     async with scripted(["a"]) as client:
-        with pytest.raises(ValueError, match="limit is a number of prompts from 1"):
-            await map_concurrent(PROMPTS, MODEL, client=client, limit=0)
+        given: dict[str, Any] = {"prompts": {"a": "Hi"}, "client": client, "progress": silent}
+        given.update(options)
+        with pytest.raises((TypeError, ValueError)) as raised:
+            await map_concurrent(model=MODEL, **given)
+        assert not client.requests
+    assert str(raised.value).startswith(message)
+
+
+async def test_price_may_be_decimal_or_unknown(tmp_path: Path) -> None:
+    """As text in JSON it made the file one that no second run could read."""
+    out = tmp_path / "rows.jsonl"
+    prices = iter([Decimal("0.25"), None])
+    async with scripted(["a", "b"]) as client:
+        run = partial(map_concurrent, {"a": "Hi", "b": "Ho"}, MODEL, client=client, out=out)
+        rows = await run(limit=1, price=lambda _: next(prices), progress=silent)
+        assert await run(progress=silent) == rows
+    assert [row.price for row in rows] == [0.25, None]
+
+
+async def test_price_that_is_no_number_loses_no_row(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    wrong: Any = lambda _: "0.25"  # noqa: E731
+    async with scripted(["a"]) as client:
+        run = partial(map_concurrent, {"a": "Hi"}, MODEL, client=client, out=out, progress=silent)
+        with pytest.raises(TypeError, match="which is no number"):
+            await run(price=wrong)
+        (row,) = await run()
+    assert row.response is not None
 
 
 async def test_list_of_models_falls_back() -> None:

@@ -43,6 +43,12 @@ def test_line_holds_the_request_without_a_stream(name: str) -> None:
     assert "stream" not in str(lines)
 
 
+@pytest.mark.parametrize("prompts", [["hi"], {1: "hi"}])
+def test_prompts_without_ids_of_text_are_refused(prompts: Any) -> None:
+    with pytest.raises(TypeError, match=r"^prompts is a dict|^the id of a prompt is a text"):
+        batch_lines(prompts, "openai:gpt-5")
+
+
 def test_lines_of_openai_name_their_endpoint() -> None:
     [line] = batch_lines({"a": "hi"}, "openai:gpt-5", wire_api="chat")
     assert {key: line[key] for key in line if key != "body"} == {
