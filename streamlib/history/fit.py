@@ -16,10 +16,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from streamlib.pipeline.numbers import check_count
 from streamlib.request.built_in_text import call_as_text
 from streamlib.request.conversation import History
 from streamlib.request.history import ALL_CALLS, ALL_OUTPUTS, content_parts
-from streamlib.request.mistakes import check_items
+from streamlib.request.mistakes import check_callable, check_items, check_kind
 from streamlib.request.report import Action, Change
 from streamlib.request.token_count import ItemCounter, counted_items
 from streamlib_parsers.items import (
@@ -102,20 +103,24 @@ def fit(
     Raises:
         ValueError: what must stay has more than `tokens`, or a call of the newest response waits
             for its output; a limit that cannot be meant; `count` returned a negative number.
-        TypeError: the history holds what is no item; `count` returned no whole number, or
-            `summary` no text.
+        TypeError: the history holds what is no item; an argument is of the wrong kind; `count`
+            returned no whole number, or `summary` no text.
     """
-    check_items(history)
+    given = list(history)  # of an iterator, nothing would be left after the check
+    check_items(given)
     limit = _checked_limits(tokens, to, keep, keep_images)
-    fitted = FittedHistory(history)
+    check_callable("count", count, "a function of items")
+    if not isinstance(summary, str):
+        check_callable("summary", summary, "a text, or a function of the items that left")
+    fitted = FittedHistory(given)
     fitted.report, fitted.left = [], []
     fitted.tokens = counted_items(count, fitted)
     if fitted.tokens <= tokens:
         if isinstance(history, History):
             fitted.anchor = history.anchor
         return fitted
-    _refuse_open_calls(history)
-    items, report = without_old_images(history, keep_images)
+    _refuse_open_calls(given)
+    items, report = without_old_images(given, keep_images)
     return _Cutter(items, report, keep, summary, count).fitted(tokens, limit)
 
 
@@ -335,15 +340,16 @@ def _checked_limits(tokens: int, to: int | None, keep: int, keep_images: int | N
     """How many tokens remain at most after a cut.
 
     Raises:
+        TypeError: a limit that is no whole number.
         ValueError: a limit that cannot be meant.
     """
-    if tokens < 1:
-        raise ValueError(f"tokens is a limit from 1, not {tokens}")
+    check_count("tokens", tokens)
+    check_count("keep", keep)
+    check_kind("`to`", to, int, "a whole number")
+    check_kind("keep_images", keep_images, int, "a whole number")
     limit = max(tokens // DEPTH, 1) if to is None else to
     if not 1 <= limit <= tokens:
         raise ValueError(f"`to` is from 1 to {tokens}, the limit, not {to}")
-    if keep < 1:
-        raise ValueError(f"keep is a number of turns from 1, not {keep}")
     if keep_images is not None and keep_images < 0:
         raise ValueError(f"keep_images is a number from 0, not {keep_images}")
     return limit

@@ -55,12 +55,13 @@ def recover(history: Sequence[ResponseItem]) -> RecoveredHistory:
     Raises:
         TypeError: the history holds what is no item, such as dicts of some wire.
     """
-    check_items(history)
+    items = list(history)  # of an iterator, nothing would be left after the check
+    check_items(items)
     recovered = RecoveredHistory()
     recovered.report = []
-    bound = {item.response_id for item in history if isinstance(item, Reasoning)}
+    bound = {item.response_id for item in items if isinstance(item, Reasoning)}
     bound.discard(None)
-    for index, item in enumerate(history):
+    for index, item in enumerate(items):
         if not _has_state(item):
             if item.response_id in bound:
                 # The provider's id of an item names the reasoning that belongs to it.

@@ -113,7 +113,9 @@ class History(list[ResponseItem]):
         """The history as JSON: `{"streamlib_history": 1, "items": […]}`.
 
         Raises:
-            TypeError: an element is not an item, so it could not be loaded again.
+            TypeError: an element is not an item, so it could not be loaded again; or it holds what
+                JSON has no form for.
+            ValueError: a text is no valid Unicode.
         """
         for index, item in enumerate(self):
             if not isinstance(item, ITEM_TYPES):
@@ -121,7 +123,10 @@ class History(list[ResponseItem]):
                     f"items[{index}] is a {type(item).__name__}, not an item: "
                     "make it with `streamlib.user(…)` and its like"
                 )
-        return msgspec.json.encode({"streamlib_history": SCHEMA, "items": self})
+        try:
+            return msgspec.json.encode({"streamlib_history": SCHEMA, "items": self})
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the history cannot be written as JSON: {error}") from None
 
     @classmethod
     def loads(cls, data: bytes | str) -> Self:
@@ -146,7 +151,8 @@ class History(list[ResponseItem]):
 
         Raises:
             OSError: the file cannot be written.
-            TypeError: an element is not an item.
+            TypeError: as in `dumps`.
+            ValueError: as in `dumps`.
         """
         # Here, because together they take as long to load as a third of the client.
         import shutil

@@ -146,6 +146,7 @@ def dump_transcript(
         instructions: the system prompt; None: that of the transcript.
 
     Raises:
+        TypeError: the items hold what is none.
         ValueError: the format is not written, or an item cannot be written as JSON.
     """
     if format not in WRITERS:
@@ -156,7 +157,7 @@ def dump_transcript(
         if instructions is None:
             instructions = transcript.instructions
     else:
-        items = transcript
+        items = History(transcript)
     entries = [IndexedItem(index, item) for index, item in enumerate(items)]
     if instructions is None:
         instructions = leading_instructions(items)

@@ -21,7 +21,7 @@ from streamlib import (
     Text,
     user,
 )
-from streamlib.history import FittedHistory, fit
+from streamlib.history import FittedHistory, fit, recover
 from streamlib.testing.provider.strict import StrictProvider
 from streamlib.testing.strategies import histories
 from streamlib_parsers.items import WireApi
@@ -220,16 +220,43 @@ def test_interrupted_call_of_an_earlier_turn_is_none() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tokens": 0}, "tokens is a limit from 1"),
+        ({"tokens": 0}, "tokens is a whole number from 1, not 0"),
         ({"tokens": 10, "to": 11}, "`to` is from 1 to 10"),
         ({"tokens": 10, "to": 0}, "`to` is from 1 to 10"),
-        ({"tokens": 10, "keep": 0}, "keep is a number of turns from 1"),
+        ({"tokens": 10, "keep": 0}, "keep is a whole number from 1, not 0"),
         ({"tokens": 10, "keep_images": -1}, "keep_images is a number from 0"),
     ],
 )
 def test_limit_that_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fit(talk(1), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tokens": None}, "tokens is a whole number from 1, not None"),
+        ({"tokens": 10, "keep": 1.5}, "keep is a whole number from 1, not 1.5"),
+        ({"tokens": 10, "to": "5"}, "`to` is a whole number, not '5'"),
+        ({"tokens": 10, "keep_images": "2"}, "keep_images is a whole number, not '2'"),
+        ({"tokens": 10, "count": 3}, "count is a function of items, not 3"),
+        ({"tokens": 10, "summary": 3}, "summary is a text, or a function of the items that"),
+    ],
+)
+def test_argument_of_the_wrong_kind_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        fit(talk(1), **options)
+    assert str(raised.value).startswith(message)
+
+
+def test_iterator_of_items_loses_none() -> None:
+    """Checking the items read it to its end, and the history was empty."""
+    items: Any = iter(talk(2))
+    assert fit(items, 1000) == talk(2)
+    items = iter(talk(2))
+    assert fit(items, 20, count=each_ten) == talk(2)[2:]
+    items = iter(talk(2))
+    assert recover(items) == talk(2)
 
 
 async def _later(items: Sequence[ResponseItem]) -> int:

@@ -58,6 +58,8 @@ def test_history_that_cannot_be_saved_leaves_the_file(tmp_path: Path) -> None:
     list.append(history, wrong)
     with pytest.raises(TypeError, match="not an item"):
         history.save(path)
+    with pytest.raises(ValueError, match="the history cannot be written as JSON: "):
+        History([user("\ud800")]).save(path)
     assert History.load(path) == [user("before")]
     path.write_text("{}")
     with pytest.raises(ValueError, match="not a saved history"):

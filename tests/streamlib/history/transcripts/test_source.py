@@ -11,7 +11,7 @@ import openai.types.chat
 import pytest
 from pydantic import BaseModel
 
-from streamlib import FunctionCall, Message, Text
+from streamlib import FunctionCall, Message, Text, user
 from streamlib.history import dump_transcript, load_transcript
 from streamlib.history.transcripts import source
 from tests.support.cases import each_case
@@ -108,3 +108,12 @@ def test_lone_surrogate_cannot_be_dumped() -> None:
     broken = Message("user", (Text("\ud83d"),))
     with pytest.raises(ValueError, match="an item cannot be written as JSON"):
         dump_transcript([broken], "chat")
+
+
+def test_items_to_dump_may_come_from_an_iterator() -> None:
+    items = [user("Hi"), Message("assistant", (Text("Hello"),))]
+    iterator: Any = iter(items)
+    assert dump_transcript(iterator, "chat") == dump_transcript(items, "chat")
+    wrong: Any = "Hi"
+    with pytest.raises(TypeError, match="a history holds items, not 'Hi'"):
+        dump_transcript(wrong, "chat")
