@@ -11,7 +11,7 @@ URL without its query. `Recorder` masks the keys that were sent if the response 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -47,6 +47,9 @@ KEPT_HEADERS: Final = (
 """A header is recorded if its name contains one of these: what a parser reads, and nothing that
 names an account or a session."""
 
+
+FIRST_ERROR: Final = 400
+"""The lowest HTTP status of an error, whose body is none of a response."""
 
 RECORDING_TRUNCATED: Final = "recording_truncated"
 """`Recording.end` of a recording whose own file was truncated or damaged."""
@@ -120,14 +123,10 @@ class Recording(Struct, frozen=True):
         Raises:
             ValueError: neither the recording nor the caller names the wire.
         """
-        wire_api = wire_api or self.wire_api
-        if wire_api is None:
-            raise ValueError("the URL of the recording does not tell its wire API: pass `wire_api`")
-        wire_parser = parser(wire_api, headers=self.headers, **options)
         events: list[ResponseEvent] = []
-        for chunk in self.chunks:
-            events += wire_parser.feed(chunk.data)
-        return events + wire_parser.close()
+        for _, _, found in self._steps(wire_api, options):
+            events += found
+        return events
 
     def rows(self, wire_api: WireApi | None = None, **options: Any) -> list[dict[str, Any]]:
         """One dict an event, for a table: ``pandas.DataFrame(recording.rows())``.
@@ -145,19 +144,29 @@ class Recording(Struct, frozen=True):
         Raises:
             ValueError: neither the recording nor the caller names the wire.
         """
+        rows: list[dict[str, Any]] = []
+        for number, chunk, events in self._steps(wire_api, options):
+            for event in events:
+                rows.append(_event_row(event, number, chunk))
+        return rows
+
+    def _steps(
+        self, wire_api: WireApi | None, options: dict[str, Any]
+    ) -> Iterator[tuple[int, Chunk, list[ResponseEvent]]]:
+        """Each chunk, with its number and its events; then the last one with those of the end."""
         wire_api = wire_api or self.wire_api
         if wire_api is None:
             raise ValueError("the URL of the recording does not tell its wire API: pass `wire_api`")
         wire_parser = parser(wire_api, headers=self.headers, **options)
-        rows: list[dict[str, Any]] = []
         number = 0
         chunk = Chunk(0.0, b"")
-        for number, chunk in enumerate(self.chunks):
-            for event in wire_parser.feed(chunk.data):
-                rows.append(_event_row(event, number, chunk))
-        for event in wire_parser.close():
-            rows.append(_event_row(event, number, chunk))
-        return rows
+        if self.status >= FIRST_ERROR:
+            chunk = Chunk(self.chunks[-1].at if self.chunks else 0.0, self.body)
+            yield number, chunk, wire_parser.feed_body(self.body, self.status, self.headers)
+        else:
+            for number, chunk in enumerate(self.chunks):
+                yield number, chunk, wire_parser.feed(chunk.data)
+        yield number, chunk, wire_parser.close()
 
     def _repr_html_(self) -> str:
         return self._table(upward("display.notebook_text", "table_html"))
@@ -193,11 +202,17 @@ def _event_row(event: ResponseEvent, number: int, chunk: Chunk) -> dict[str, Any
 def from_body(
     body: bytes, *, headers: Mapping[str, str] | None = None, status: int = 200
 ) -> Recording:
-    """A recording of a body that was captured without its times: one chunk."""
+    """A recording of a body that was captured without its times: one chunk.
+
+    Args:
+        body: the bytes.
+        headers: those of the response; those that no recording has are left out.
+        status: HTTP status.
+    """
     chunks: tuple[Chunk, ...] = ()
     if body:
         chunks = (Chunk(0.0, body),)
-    return Recording(status, dict(headers or {}), chunks)
+    return Recording(status, kept_headers(headers or {}), chunks)
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -215,19 +230,27 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def save(recording: Recording, path: str | Path) -> None:
     """Writes a recording to a file of its own."""
+    data = dump(recording)  # before the file is emptied
     # Without `pathlib`: `inspect` starts sooner.
     with open(path, "wb") as file:
-        file.write(dump(recording))
+        file.write(data)
 
 
 def append(recording: Recording, path: str | Path) -> None:
     """Adds a recording to the end of a file of recordings."""
+    data = dump(recording)
     with open(path, "ab") as file:
-        file.write(dump(recording))
+        file.write(data)
 
 
 def dump(recording: Recording) -> bytes:
-    """A recording as JSON lines, the content of its file."""
+    """A recording as JSON lines, the content of its file.
+
+    Raises:
+        TypeError: it is no recording.
+    """
+    if not isinstance(recording, Recording):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"a `Recording` is saved, not {recording!r:.100}")
     first_line: dict[str, Any] = {
         HEAD: VERSION,  # stays the first key: `is_recording` looks at the beginning of the file
         "method": recording.method,

@@ -11,6 +11,7 @@ import anyio
 
 from streamlib.recording.files import Chunk, Recording
 from streamlib.recording.recorder import wire_of_url
+from streamlib.request.mistakes import check_kind
 from streamlib.transport import HttpResponse
 from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.faults import MALFORMED, Fault, check_fault, fault_index
@@ -39,6 +40,7 @@ class Replay:
             recording.
 
     Raises:
+        TypeError: something else than recordings is given, or an option is of the wrong kind.
         ValueError: there is no recording, or an option has a value that it cannot have.
     """
 
@@ -54,6 +56,12 @@ class Replay:
     ) -> None:
         if not recordings:
             raise ValueError("there is no recording to replay")
+        for recording in recordings:
+            check_kind(
+                "a replay", recording, Recording, "made of recordings: `Replay(*load_all(…))`"
+            )
+        check_kind("speed", speed, (int, float), "a number")
+        check_kind("seed", seed, int, "a whole number")
         if not speed >= 0:  # nor NaN
             raise ValueError(f"speed is 0 (no pauses) or a positive number, not {speed}")
         check_split(split)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias, get_args
 
+from streamlib.request.mistakes import check_kind
+
 Fault: TypeAlias = Literal["truncate", "disconnect", "malformed", "stall"]
 """In order: the body ends cleanly but too early; the connection is lost inside a frame; bytes that
 are not the wire's are inserted; nothing more comes."""
@@ -16,8 +18,11 @@ def check_fault(fault: str | None, after: int, failing: int | None) -> None:
     """Checks the options of a fault where they are passed.
 
     Raises:
+        TypeError: a number is none.
         ValueError: an option has a value that is not allowed.
     """
+    check_kind("at", after, int, "a whole number")
+    check_kind("failing", failing, int, "a whole number")
     if fault is not None and fault not in get_args(Fault):
         raise ValueError(f"no fault {fault!r}; one of {', '.join(get_args(Fault))}")
     if after < 0:

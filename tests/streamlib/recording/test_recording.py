@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import streamlib.recording
-from streamlib import Client, Prompt, RateLimits, StreamError
+from streamlib import Client, Failed, Prompt, RateLimits, StreamError
 from streamlib.client.retry import NO_RETRY
 from streamlib.recording import (
     Chunk,
@@ -201,6 +201,52 @@ def test_recorded_headers_contain_no_secret() -> None:
         "x-ratelimit-limit": "1",
     }
     assert kept_headers(headers) == {"request-id": "r", "x-ratelimit-limit": "1"}
+
+
+def test_recording_of_a_body_has_the_kept_headers_alone() -> None:
+    recording = from_body(b"x", headers={"Set-Cookie": "session=canary", "Retry-After": "3"})
+    assert recording.headers == {"retry-after": "3"}
+    assert b"canary" not in dump(recording)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [(503, b"<html>busy</html>", "overloaded"), (401, b"", "authentication")],
+)
+def test_recorded_error_has_the_kind_of_its_status(status: int, body: bytes, kind: str) -> None:
+    recording = from_body(body, status=status)
+    failed = recording.events("chat")[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.kind, failed.error.status) == (kind, status)
+    assert [row["type"] for row in recording.rows("chat")][-1] == "failed"
+
+
+def test_what_is_no_recording_leaves_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "responses.jsonl"
+    save(from_body(b"one"), path)
+    wrong: Any = [from_body(b"two")]
+    for write in (save, append):
+        with pytest.raises(TypeError, match="a `Recording` is saved, not"):
+            write(wrong, path)
+    assert load(path).body == b"one"
+
+
+@pytest.mark.parametrize(
+    ("recordings", "options", "message"),
+    [
+        (([],), {}, "a replay is made of recordings: `Replay(*load_all(…))`, not []"),
+        ((), {"speed": "1"}, "speed is a number, not '1'"),
+        ((), {"seed": "x"}, "seed is a whole number, not 'x'"),
+        ((), {"at": "3"}, "at is a whole number, not '3'"),
+        ((), {"failing": 1.5}, "failing is a whole number, not 1.5"),
+    ],
+)
+def test_wrong_argument_of_a_replay_is_refused(
+    recordings: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError) as raised:
+        Replay(from_body(b"x"), *recordings, **options)
+    assert str(raised.value) == message
 
 
 async def test_truncated_recording_replays_as_truncated() -> None:
