@@ -58,7 +58,7 @@ class Replay:
             raise ValueError("there is no recording to replay")
         for recording in recordings:
             check_kind(
-                "a replay", recording, Recording, "made of recordings: `Replay(*load_all(…))`"
+                "a replay", recording, Recording, "of recordings: `Replay(*load_all(…))`"
             )
         check_kind("speed", speed, (int, float), "a number")
         check_kind("seed", seed, int, "a whole number")

@@ -234,7 +234,7 @@ def test_what_is_no_recording_leaves_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("recordings", "options", "message"),
     [
-        (([],), {}, "a replay is made of recordings: `Replay(*load_all(…))`, not []"),
+        (([],), {}, "a replay is of recordings: `Replay(*load_all(…))`, not []"),
         ((), {"speed": "1"}, "speed is a number, not '1'"),
         ((), {"seed": "x"}, "seed is a whole number, not 'x'"),
         ((), {"at": "3"}, "at is a whole number, not '3'"),
