@@ -57,9 +57,7 @@ class Replay:
         if not recordings:
             raise ValueError("there is no recording to replay")
         for recording in recordings:
-            check_kind(
-                "a replay", recording, Recording, "of recordings: `Replay(*load_all(…))`"
-            )
+            check_kind("a replay", recording, Recording, "of recordings: `Replay(*load_all(…))`")
         check_kind("speed", speed, (int, float), "a number")
         check_kind("seed", seed, int, "a whole number")
         if not speed >= 0:  # nor NaN

@@ -28,6 +28,9 @@ from streamlib_parsers.item_base import JsonObject, parse_arguments
 
 FunctionLike: typing.TypeAlias = Callable[..., Any]
 
+APPROVAL_MARK: Final = "needs_approval"
+"""Attribute of a function whose calls somebody approves first."""
+
 
 def function_name(function: FunctionLike) -> str:
     """The name of a function, of what a ``functools.partial`` wraps, or of an object's class.
@@ -48,6 +51,20 @@ def function_name(function: FunctionLike) -> str:
 def is_async(function: FunctionLike) -> bool:
     """Whether calling a function makes a coroutine."""
     return inspect.iscoroutinefunction(_defined(function))
+
+
+def asks_approval(function: Any) -> bool:
+    """Whether somebody approves the calls of a tool: it is marked, or what it is made of is.
+
+    A ``functools.partial`` has none of the attributes of its function, nor an object those of its
+    ``__call__``.
+    """
+    while isinstance(function, functools.partial):
+        if getattr(function, APPROVAL_MARK, False):
+            return True
+        function = function.func
+    marked = (function, _defined(function))
+    return any(getattr(each, APPROVAL_MARK, False) for each in marked)
 
 
 def _defined(function: FunctionLike) -> FunctionLike:

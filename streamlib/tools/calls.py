@@ -19,7 +19,13 @@ from streamlib.pipeline.numbers import check_count, check_seconds
 from streamlib.request.built_in_text import error_output
 from streamlib.request.mistakes import check_callable, check_kind
 from streamlib.request.prompt import Prompt
-from streamlib.structured.functions import function_name, is_async, signature_of
+from streamlib.structured.functions import (
+    APPROVAL_MARK,
+    asks_approval,
+    function_name,
+    is_async,
+    signature_of,
+)
 from streamlib.tools.outputs import OUTPUT_KINDS, as_output, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import InvalidArguments
@@ -70,7 +76,7 @@ def needs_approval(function: FunctionT) -> FunctionT:
     ``agent(…, approve=…)`` asks about each of its calls. Without `approve` they wait, as calls of a
     `ToolSpec` alone do, and the encoder of a page's request asks its user.
     """
-    vars(function)["needs_approval"] = True
+    vars(function)[APPROVAL_MARK] = True
     return function
 
 
@@ -285,7 +291,7 @@ class Toolbox:
         """What somebody decided about a call; True where nobody has to."""
         if isinstance(call, (FunctionCall, CustomToolCall)):
             function = self._functions.get(flat_call_name(call))
-            needs_decision = getattr(function, "needs_approval", False)
+            needs_decision = asks_approval(function)
         else:
             needs_decision = type(call) not in self._handlers
         if not needs_decision:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
 
+from streamlib.structured.functions import asks_approval, function_name
 from streamlib.web.request_body import json_text
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -27,13 +28,7 @@ UICall: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall
 UIOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput | ServerToolResult
 
 
-class NamedFunction(Protocol):
-    """A function that is a tool."""
-
-    __name__: str
-
-
-OfferedTool: TypeAlias = ToolSpec | NamedFunction | tuple[ToolSpec, Any] | str
+OfferedTool: TypeAlias = ToolSpec | Callable[..., Any] | tuple[ToolSpec, Any] | str
 """A tool that the server offers: what `Prompt` or `agent` take, or its name alone."""
 
 
@@ -50,6 +45,8 @@ class RequestTools:
         """The tools by name; None where only the name is known."""
         self.approval_names: list[str] = []
         """Names of tools whose calls somebody approves first."""
+        if isinstance(tools, str):  # its letters would be the tools
+            raise TypeError(f"tools is a list of tools and names, not {tools!r:.100}")
         for tool in tools or ():
             match tool:
                 case ToolSpec():
@@ -59,13 +56,16 @@ class RequestTools:
                     self._note_approval(spec.name, function)
                 case str():
                     self._tools[tool] = None
-                case _:
-                    name = _function_name(tool)
+                case _ if callable(tool):
+                    name = function_name(tool)
                     self._tools[name] = None
                     self._note_approval(name, tool)
+                case _:
+                    message = "a tool is a ToolSpec, a function or a name, not"
+                    raise TypeError(f"{message} {tool!r:.100}")
 
     def _note_approval(self, name: str, function: Any) -> None:
-        if getattr(function, "needs_approval", False):
+        if asks_approval(function):
             self.approval_names.append(name)
 
     def add(self, tool: ToolSpec) -> None:
@@ -130,10 +130,3 @@ def tool_spec(name: str, description: str | None, schema: Any) -> ToolSpec:
     if isinstance(schema, dict):
         parameters = schema
     return ToolSpec(name, description, parameters)
-
-
-def _function_name(tool: Any) -> str:
-    name = getattr(tool, "__name__", None)
-    if not isinstance(name, str):
-        raise TypeError(f"a tool is a ToolSpec, a function or a name, not {tool!r:.100}")
-    return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import anyio.lowlevel
@@ -174,6 +175,34 @@ async def test_marked_pair_needs_an_approval_too() -> None:
     )
     assert await run_calls(response, [pair]) == []
     assert parse_ui_request("vercel", vercel_body(), tools=[pair]).approval_tools == ("pay",)
+
+
+class Purse:
+    """A tool that is an object, and one that is a method."""
+
+    @needs_approval
+    def __call__(self, amount: int = 3) -> str:
+        """Pays an amount."""
+        return pay(amount)
+
+    pay_more = __call__
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [partial(pay, 3), partial(partial(pay), amount=3), partial(Purse().pay_more), Purse()],
+    ids=["partial", "partial of a partial", "partial of a method", "object"],
+)
+async def test_mark_of_a_tool_holds_in_a_partial_and_an_object(tool: Any) -> None:
+    for given in (tool, (ToolSpec("charge", "Pays.", {"type": "object"}), tool)):
+        offered = parse_ui_request("vercel", vercel_body(), tools=[given])
+        [name] = offered.approval_tools
+        response = Response(
+            status="completed", items=(FunctionCall("c", name, "{}"),), stop_reason="tool_calls"
+        )
+        assert await run_calls(response, [given]) == []
+        assert await run_calls(response, [given], approve=lambda call: None) == []
+    assert paid == []
 
 
 async def test_page_approves_a_call_in_few_lines() -> None:

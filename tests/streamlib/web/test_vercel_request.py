@@ -375,6 +375,8 @@ def test_a_page_gives_no_instructions(role: str) -> None:
 def test_a_tool_that_is_none_is_the_programmers_mistake() -> None:
     with pytest.raises(TypeError, match="a tool is a ToolSpec, a function or a name, not 7"):
         parsed(page_message(text("hi")), tools=[7])
+    with pytest.raises(TypeError, match="tools is a list of tools and names, not 'pay'"):
+        parsed(page_message(text("hi")), tools="pay")
 
 
 def test_agent_of_a_part_is_read_back_without_a_report() -> None:
