@@ -36,8 +36,10 @@ from streamlib.durable.stream_protocol import (
     JsonMessages,
     StreamRequest,
 )
+from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches
+from streamlib.request.mistakes import check_callable
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Event, RunEvent
@@ -87,7 +89,21 @@ def log_app(
         poll: seconds for which a long poll waits.
         lifetime: seconds after which an SSE response of the Durable Streams protocol ends, and its
             client reconnects; None: never. Its official client takes less than a second as a fault.
+
+    Raises:
+        TypeError: an argument is of the wrong kind.
+        ValueError: a time is not above 0, or a path is none.
     """
+    if not callable(allow):
+        raise TypeError(f"allow is a function that decides about a request, not {allow!r:.100}")
+    check_callable("chat_log", chat_log, "a function of the id of a chat")
+    check_callable("seal", seal, "a function of the `meta` of a log")
+    for name, seconds in (("ping", ping), ("poll", poll), ("lifetime", lifetime)):
+        if seconds is not None:
+            check_seconds(name, seconds, may_be_zero=name == "poll")
+    for name, path in (("log_path", log_path), ("chat_path", chat_path)):
+        if path and (path[0] != "/" or path[-1] == "/"):
+            raise ValueError(f"{name} begins with a slash and ends with none, unlike {path!r}")
     options = LogAppOptions(
         log_path=log_path,
         chat_path=chat_path,

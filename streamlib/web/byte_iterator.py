@@ -23,6 +23,7 @@ from streamlib.web.sources import (
     EventSource,
     OnDone,
     UIProtocol,
+    check_response,
     encoder_for,
     stream_headers,
 )
@@ -69,6 +70,7 @@ class ByteIterator:
         on_done: OnDone | None,
         error_text: ErrorText,
     ) -> None:
+        check_response(stream, ping, on_done, error_text)
         encode = encoder_for(protocol, stream)
         self.headers = {"content-type": encode.media_type, **stream_headers(encode)}
         self._encode = encode

@@ -21,6 +21,7 @@ from streamlib.web.sources import (
     EventSource,
     OnDone,
     UIProtocol,
+    check_response,
     encoder_for,
     stream_headers,
 )
@@ -75,6 +76,7 @@ class StreamResponse(Response):
             headers: further headers.
             background: a task of Starlette's, run after everything.
         """
+        check_response(stream, ping, on_done, error_text)
         self._stream = stream
         self._encode = encoder_for(protocol, stream)
         self._ping = ping

@@ -56,6 +56,7 @@ class Seal:
         user: whoever is signed in: what was sealed for another user is not opened.
 
     Raises:
+        TypeError: the user is no text.
         ValueError: a key is too short.
         ModuleNotFoundError: the extra `seal` is not installed.
     """
@@ -71,7 +72,7 @@ class Seal:
         self._broken = InvalidTag
         self._ciphers: list[AESGCM] = []
         """One for each key; the first seals."""
-        for each in [key] if isinstance(key, (str, bytes)) else key:
+        for each in [key] if isinstance(key, (str, bytes)) else key or ():
             secret = each.encode() if isinstance(each, str) else each
             if len(secret) < MIN_KEY_BYTES:
                 raise ValueError(f"a key has at least {MIN_KEY_BYTES} bytes")
@@ -79,6 +80,8 @@ class Seal:
             self._ciphers.append(AESGCM(hashlib.sha256(b"streamlib seal: " + secret).digest()))
         if not self._ciphers:
             raise ValueError("a seal needs a key")
+        if not isinstance(user, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the user of a seal is a text, not {user!r:.100}: write str(…)")
         self._user = hashlib.sha256(user.encode("utf-8", "surrogatepass")).digest()
 
     def close(self, item: ResponseItem) -> str | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, cast
 
+from streamlib.request.conversation import History
+from streamlib.request.mistakes import check_word
 from streamlib.web.agui.body import messages_of
 from streamlib.web.agui.events import part_of_content
 from streamlib.web.message_encoder import frames_of, values_of
@@ -53,7 +55,13 @@ def to_ui_messages(
         seal: as there; without one, signatures stay on the server.
         prefix: begins the ids of the messages, which are numbered from 0 through the conversation:
             the same ids each time, while nothing before them changes.
+
+    Raises:
+        TypeError: the items hold what is none, or a tool is none.
+        ValueError: there is no such protocol.
     """
+    check_word("protocol", protocol, ("vercel", "agui"))
+    items = History(items)
     offered = RequestTools(tools)
     options: JsonObject = {"page_tools": offered.names, "approval_tools": offered.approval_names}
     if protocol == "vercel":

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from streamlib.request.conversation import History
+from streamlib.request.mistakes import check_kind, check_switches
 from streamlib.request.report import Change, Report
 from streamlib.web.agui.request import parse_agui
 from streamlib.web.http_errors import kept_text
@@ -179,10 +180,14 @@ def parse_ui_request(
         UIRequestError: the body is not such a request, exceeds a limit, or has instructions (roles
             `system` and `developer`). Nothing else is raised for any body.
         ValueError: there is no such protocol.
-        TypeError: the body is neither bytes nor a dict.
+        TypeError: the body is neither bytes nor a dict, or an argument is of the wrong kind.
     """
     if protocol not in ("vercel", "agui"):
         raise ValueError(f"no requests of protocol {protocol!r}; one of vercel, agui")
+    check_switches(urls=urls)
+    check_kind("origin", origin, Origin, "an `Origin`")
+    check_kind("limits", limits, UIRequestLimits, "`UIRequestLimits(…)`")
+    check_kind("seal", seal, Seal, "a `Seal`")
     offered = RequestTools(tools)
     context = RequestContext(
         offered=offered,

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from streamlib.durable import open_log
+from streamlib.durable.http import log_app
 from streamlib.durable.hub import MAX_WAITING
 from tests.support.asgi_calls import AsgiCall
 from tests.support.durable_engines import Connection, memory_engine
@@ -46,6 +47,25 @@ async def test_refusal_tells_not_whether_the_log_exists(answer: Any) -> None:
             assert there.status == 403
             assert (there.headers, there.body) == (missing.headers, missing.body)
         assert (await log.head("a")).state == "closed"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"allow": True}, "allow is a function that decides about a request, not True"),
+        ({"chat_log": "x"}, "chat_log is a function of the id of a chat, not 'x'"),
+        ({"ping": 0}, "ping is more than 0 seconds, not 0"),
+        ({"poll": "20"}, "poll is 0 or more seconds, not '20'"),
+        ({"log_path": "log"}, "log_path begins with a slash and ends with none, unlike 'log'"),
+        ({"chat_path": "/c/"}, "chat_path begins with a slash and ends with none, unlike '/c/'"),
+    ],
+)
+def test_wrong_option_of_the_app_is_refused(options: dict[str, Any], message: str) -> None:
+    """A path without its slash served nothing, and said 404."""
+    given: dict[str, Any] = {"allow": lambda scope, log_id: True, **options}
+    with pytest.raises((TypeError, ValueError)) as raised:
+        log_app(open_log(), **given)
+    assert str(raised.value) == message
 
 
 async def test_allow_is_asked_once_before_the_engine() -> None:

@@ -162,10 +162,16 @@ def test_state_stays_on_the_server_without_a_seal() -> None:
     assert "providerMetadata" not in json.dumps(body)
 
 
-@pytest.mark.parametrize("key", ["", "short", [], [KEY, "short"]])
+@pytest.mark.parametrize("key", ["", "short", [], [KEY, "short"], None])
 def test_short_key_is_a_value_error(key: Any) -> None:
     with pytest.raises(ValueError, match="key"):
         Seal(key, "alice")
+
+
+def test_user_of_a_seal_is_a_text() -> None:
+    user: Any = 17
+    with pytest.raises(TypeError, match=r"the user of a seal is a text, not 17: write str\("):
+        Seal(KEY, user)
 
 
 def test_seal_shows_no_key() -> None:

@@ -14,7 +14,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.request.prompt import Prompt
 from streamlib.testing import MODEL, echo_response, loopback
-from streamlib.web import StreamResponse, UIRequestError, error_response
+from streamlib.web import StreamResponse, UIRequestError, error_response, iter_bytes
 from streamlib.web.http_errors import http_status
 from streamlib.web.public_errors import TEXTS, public_text
 from streamlib.wires.encoders import sse
@@ -51,6 +51,28 @@ async def test_a_stream_is_sent_with_its_headers(protocol: Any) -> None:
 def test_an_unknown_protocol_is_named_at_once() -> None:
     with pytest.raises(ValueError, match="no protocol 'chat' for a browser; one of vercel, agui"):
         StreamResponse(complete(), "chat")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ping": "15"}, "ping is more than 0 seconds, not '15'"),
+        ({"ping": 0}, "ping is more than 0 seconds, not 0"),
+        ({"on_done": 3}, "on_done is a function of a `Response`, not 3"),
+        ({"error_text": "busy"}, "error_text is a function of an `ErrorInfo`, not 'busy'"),
+        (
+            {"stream": "Hello"},
+            "a stream is `client.stream(…)`, `agent(…)` or their like, not a str",
+        ),
+        ({"protocol": None}, "a protocol is a name or an encoder, not None"),
+    ],
+)
+def test_wrong_argument_fails_before_a_request(options: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"stream": complete(), "protocol": "vercel", **options}
+    for respond in (StreamResponse, iter_bytes):
+        with pytest.raises((TypeError, ValueError)) as raised:
+            respond(**given)
+        assert str(raised.value) == message
 
 
 async def test_an_encoder_of_your_own_is_used_as_it_is() -> None:

@@ -105,3 +105,11 @@ def test_files_and_sources_are_shown() -> None:
     }
     [source] = [part for part in messages[1]["parts"] if part["type"] == "source-url"]
     assert source["url"] == "https://a.example"
+
+
+def test_what_is_no_item_or_protocol_is_refused() -> None:
+    wrong: Any = "agui1"
+    with pytest.raises(ValueError, match="protocol is one of vercel, agui, not 'agui1'"):
+        to_ui_messages([user("Hi")], wrong)
+    with pytest.raises(TypeError, match="a history holds items, not 'agui1'"):
+        to_ui_messages(wrong)

@@ -377,6 +377,10 @@ def test_a_tool_that_is_none_is_the_programmers_mistake() -> None:
         parsed(page_message(text("hi")), tools=[7])
     with pytest.raises(TypeError, match="tools is a list of tools and names, not 'pay'"):
         parsed(page_message(text("hi")), tools="pay")
+    with pytest.raises(TypeError, match="urls is True or False, not 'no'"):
+        parsed(page_message(text("hi")), urls="no")
+    with pytest.raises(TypeError, match="seal is a `Seal`, not 'key'"):
+        parsed(page_message(text("hi")), seal="key")
 
 
 def test_agent_of_a_part_is_read_back_without_a_report() -> None:
