@@ -42,13 +42,16 @@ def typed_value(text: str, kind: Any) -> Any:
     """
     data = unfenced(text).encode("utf-8", "surrogatepass")
     prefix = ""
+    wrapped = _certainly_wrapped(data, kind)
+    if wrapped is not None:
+        data, prefix = wrapped, f"/{WRAPPER_KEY}"
     try:
         return _decoded(data, kind)
     except InvalidOutput as failure:
         latest = failure
     for other_form in (_cleaned, _unwrapped, _without_nulls):
         other = other_form(data, kind)
-        if other is None:
+        if other is None or (prefix and other_form is _unwrapped):
             continue
         data = other
         if other_form is _unwrapped:  # the wrapper is in the text, so it is in the path
@@ -76,11 +79,24 @@ def is_object(kind: Any) -> bool:
 
 def is_wrapper_of(kind: Any) -> bool:
     """Whether an object with the key ``value`` is one around a class, and not of that class."""
+    return made_once(_is_wrapper_of, kind)
+
+
+def _is_wrapper_of(kind: Any) -> bool:
     schema = _root_schema(kind)
+    return not _may_have_wrapper_key(schema, schema.get("$defs", {}))
+
+
+def _may_have_wrapper_key(schema: Any, definitions: dict[str, Any]) -> bool:
+    """Whether a value of a schema may be an object with the key ``value``."""
+    schema = _resolved(schema, definitions)
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        return any(_may_have_wrapper_key(choice, definitions) for choice in choices)
     if schema.get("type") != "object":
-        return "type" in schema
+        return "type" not in schema
     properties: JsonObject = schema.get("properties", {})
-    return bool(properties) and WRAPPER_KEY not in properties
+    return not properties or WRAPPER_KEY in properties
 
 
 def _root_schema(kind: Any) -> dict[str, Any]:
@@ -169,6 +185,16 @@ def _unwrapped(data: bytes, kind: Any) -> bytes | None:
     if set(members) != {WRAPPER_KEY}:
         return None
     return bytes(members[WRAPPER_KEY])
+
+
+def _certainly_wrapped(data: bytes, kind: Any) -> bytes | None:
+    """As `_unwrapped`, for a class of which no value has the key; None for any other.
+
+    A class whose fields may all be absent, in a union, takes the wrapper for an object of it.
+    """
+    if is_object(kind) or not data.lstrip().startswith(b"{") or not is_wrapper_of(kind):
+        return None
+    return _unwrapped(_cleaned(data, kind) or data, kind)
 
 
 def _without_nulls(data: bytes, kind: Any) -> bytes | None:

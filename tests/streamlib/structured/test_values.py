@@ -113,6 +113,27 @@ def test_value_that_is_not_an_object_may_be_in_a_wrapper(kind: Any) -> None:
     assert failure('{"value": [{"people": 1}]}', list[kind]).path == "/value/0/name"
 
 
+class Filters(msgspec.Struct):
+    """All of it may be absent, so that it takes any object."""
+
+    city: str | None = None
+
+
+class ModelFilters(pydantic.BaseModel):
+    city: str | None = None
+
+
+@pytest.mark.parametrize("kind", [Filters, ModelFilters])
+def test_wrapper_of_a_choice_is_none_of_its_objects(kind: Any) -> None:
+    for text in ('{"value": {"city": "Oslo"}}', '{"city": "Oslo"}'):
+        assert typed_value(text, kind | None) == kind(city="Oslo")
+        assert typed_value(text, int | kind) == kind(city="Oslo")
+    assert typed_value('{"value": {"city": "\\ud800"}}', kind | None) == kind(city="\ufffd")
+    assert typed_value('{"value": null}', kind | None) is None
+    assert typed_value('{"value": 3}', int | kind) == 3
+    assert failure('{"value": {"city": 3}}', kind | None).path == "/value/city"
+
+
 def test_object_with_a_field_called_value_is_not_a_wrapper() -> None:
     class Price(msgspec.Struct):
         value: int
