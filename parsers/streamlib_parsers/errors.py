@@ -73,8 +73,11 @@ class InvalidArguments(ValueError):
     """A call's arguments are not a JSON object. `arguments` is the text as received."""
 
     def __init__(self, message: str, arguments: str) -> None:
-        super().__init__(message)
+        super().__init__(message, arguments)  # both: pickle calls the class with them
         self.arguments = arguments
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class InvalidOutput(ValueError):

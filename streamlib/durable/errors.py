@@ -26,6 +26,9 @@ class LogError(Exception):
     """
 
     def __init__(self, kind: LogErrorKind, message: str, *, known: bool = False) -> None:
-        super().__init__(message)
+        super().__init__(kind, message)  # both: pickle calls the class with them
         self.kind: LogErrorKind = kind
         self.known = known
+
+    def __str__(self) -> str:
+        return str(self.args[1])

@@ -69,8 +69,11 @@ class InvariantViolation(AssertionError):
     """
 
     def __init__(self, invariant: str, detail: str) -> None:
-        super().__init__(f"{invariant}: {detail}")
+        super().__init__(invariant, detail)  # both: pickle calls the class with them
         self.invariant = invariant
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: {self.args[1]}"
 
 
 def check(events: Iterable[ResponseEvent]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.stream_error import StreamError
 
@@ -18,3 +21,8 @@ class UIRequestError(StreamError):
             super().__init__(ErrorInfo("request_too_large", message, status=413, code="ui_request"))
         else:
             super().__init__(ErrorInfo("invalid_request", message, status=400, code="ui_request"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, which would call the class with the arguments of its base."""
+        too_large = self.info.kind == "request_too_large"
+        return partial(type(self), too_large=too_large), (self.info.message,)

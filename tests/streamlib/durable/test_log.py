@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -406,6 +407,11 @@ def test_wrong_option_of_a_log_is_refused(options: dict[str, Any], message: str)
     with pytest.raises((TypeError, ValueError)) as raised:
         open_log(**options)
     assert str(raised.value) == message
+
+
+def test_error_of_a_log_survives_pickle() -> None:
+    error = pickle.loads(pickle.dumps(LogError("gone", "there is no log", known=True)))
+    assert (error.kind, str(error), error.known) == ("gone", "there is no log", True)
 
 
 async def test_wrong_argument_of_a_log_is_refused() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from streamlib.structured.pointers import pointer_of, tokens_of
 from streamlib.structured.values import typed_value, unfenced
-from streamlib_parsers import IncompleteOutput, InvalidOutput
+from streamlib_parsers import IncompleteOutput, InvalidArguments, InvalidOutput
 
 
 class City(msgspec.Struct):
@@ -207,6 +207,8 @@ def test_errors_survive_pickle() -> None:
     assert (invalid.problem, invalid.path, invalid.text) == ("wrong", "/a", "{}")
     incomplete = pickle.loads(pickle.dumps(IncompleteOutput("length", "{")))
     assert (incomplete.reason, incomplete.text) == ("length", "{")
+    arguments = pickle.loads(pickle.dumps(InvalidArguments("wrong", "{")))
+    assert (str(arguments), arguments.arguments) == ("wrong", "{")
 
 
 def test_pointer_and_tokens_are_inverse() -> None:

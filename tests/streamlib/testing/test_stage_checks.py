@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -720,3 +721,8 @@ def test_check_stage_finds_a_check_that_hangs(monkeypatch: pytest.MonkeyPatch) -
     waiting: Callable[[ResponseEvent], Awaitable[Any]] = hang
     with pytest.raises(StageViolation, match="no end"):
         check_stage(map_async(waiting))
+
+
+def test_violation_survives_pickle() -> None:
+    violation = pickle.loads(pickle.dumps(StageViolation("split", "it depends on it")))
+    assert (violation.invariant, str(violation)) == ("split", "split: it depends on it")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 import random
 import time
 import tracemalloc
@@ -375,3 +376,9 @@ def test_other_arguments_are_the_programmers_mistake() -> None:
     with pytest.raises(ValueError, match="no requests of protocol 'jsonl'"):
         parse_ui_request("jsonl", b"{}")  # type: ignore[arg-type]
     assert issubclass(UIRequestError, StreamError)
+
+
+@pytest.mark.parametrize("too_large", [False, True])
+def test_error_of_a_request_survives_pickle(too_large: bool) -> None:
+    error = UIRequestError("/messages", too_large=too_large)
+    assert pickle.loads(pickle.dumps(error)).info == copy.copy(error).info == error.info
