@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import math
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -257,7 +258,7 @@ class Toolbox:
         except (InvalidArguments, _UnknownToolError) as error:
             message = str(error)
         except Exception as error:  # noqa: BLE001  # a function may raise anything
-            _log.info("a %s failed", type(call).__name__, exc_info=True)
+            _log_failure(call, error)
             message = f"{type(error).__name__}: {_text_of(error)}"
         except anyio.get_cancelled_exc_class():
             # asyncio's own cancellation knows no scopes, and the end of `asyncio.run` cancels every
@@ -323,6 +324,13 @@ class Toolbox:
             known = ", ".join(self._functions) or "none"
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None
+
+
+def _log_failure(call: PendingCall, error: Exception) -> None:
+    """Logs the exception with its traceback, without the keys that it may quote."""
+    if _log.isEnabledFor(logging.INFO):
+        lines = traceback.format_exception(error)
+        _log.info("a %s failed: %s", type(call).__name__, redact("".join(lines)))
 
 
 def _text_of(error: Exception) -> str:

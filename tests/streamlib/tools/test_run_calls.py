@@ -31,6 +31,7 @@ from streamlib import (
 )
 from streamlib.tools import Tool, run_calls
 from tests.support.cases import each_case
+from tests.support.clients import KEY
 from tests.support.loops import asyncio_alone
 
 PERSON: ContextVar[str] = ContextVar("PERSON", default="nobody")
@@ -172,6 +173,22 @@ async def test_exception_without_a_message_is_an_error_output() -> None:
     assert output == FunctionCallOutput(
         "call_1", "Unreadable: its message cannot be read", is_error=True
     )
+
+
+async def test_key_in_an_exception_is_neither_sent_nor_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fetch() -> str:
+        raise ConnectionError(f"no route: GET https://api.example/v1?key={KEY}")
+
+    caplog.set_level("INFO", "streamlib")
+    output = await answer(fetch)
+    assert "ConnectionError: no route" in str(output.output)
+    [record] = caplog.records
+    assert "ConnectionError: no route" in record.getMessage()
+    assert "in fetch" in record.getMessage()
+    assert KEY not in f"{output.output}{record.getMessage()}{record.exc_text}"
+    assert record.exc_info is None
 
 
 async def test_unknown_name_is_answered_with_the_names() -> None:
