@@ -106,22 +106,22 @@ def fit(
         TypeError: the history holds what is no item; an argument is of the wrong kind; `count`
             returned no whole number, or `summary` no text.
     """
-    given = list(history)  # of an iterator, nothing would be left after the check
-    check_items(given)
+    items = list(history)  # of an iterator, nothing would be left after the check
+    check_items(items)
     limit = _checked_limits(tokens, to, keep, keep_images)
     check_callable("count", count, "a function of items")
     if not isinstance(summary, str):
         check_callable("summary", summary, "a text, or a function of the items that left")
-    fitted = FittedHistory(given)
+    fitted = FittedHistory(items)
     fitted.report, fitted.left = [], []
     fitted.tokens = counted_items(count, fitted)
     if fitted.tokens <= tokens:
         if isinstance(history, History):
             fitted.anchor = history.anchor
         return fitted
-    _refuse_open_calls(given)
-    items, report = without_old_images(given, keep_images)
-    return _Cutter(items, report, keep, summary, count).fitted(tokens, limit)
+    _refuse_open_calls(items)
+    shortened, report = without_old_images(items, keep_images)
+    return _Cutter(shortened, report, keep, summary, count).fitted(tokens, limit)
 
 
 class _Cutter:

@@ -124,8 +124,8 @@ class Recording(Struct, frozen=True):
             ValueError: neither the recording nor the caller names the wire.
         """
         events: list[ResponseEvent] = []
-        for _, _, found in self._steps(wire_api, options):
-            events += found
+        for _, _, of_chunk in self._steps(wire_api, options):
+            events += of_chunk
         return events
 
     def rows(self, wire_api: WireApi | None = None, **options: Any) -> list[dict[str, Any]]:
