@@ -70,12 +70,16 @@ def inspect(
             usual sizes, which are tried while that is quick. None: no splits are tried.
 
     Raises:
+        TypeError: the source is neither, such as the path of a file.
         ValueError: neither the recording nor the caller names the wire, or a split is below 1.
     """
     from streamlib.inspection.capture import Capture
     from streamlib.inspection.inspector import inspected, read_capture
-    from streamlib.recording.files import from_body
+    from streamlib.recording.files import Recording, from_body
 
+    if not isinstance(source, (bytes, Recording)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(source).__name__
+        raise TypeError(f"a `Recording` or bytes are inspected, not a {kind}: read the file first")
     is_recorded = not isinstance(source, bytes)
     recording = from_body(source) if isinstance(source, bytes) else source
     wire_api = wire_api or recording.wire_api
@@ -104,12 +108,16 @@ def inspect_all(
         The inspections in the order of the file; none where no response was found.
 
     Raises:
+        TypeError: it is something else than bytes, such as the path of a file.
         ValueError: it cannot be opened, or a split is below 1.
     """
     from streamlib.inspection.capture import captures_of
     from streamlib.inspection.forms import open_file
     from streamlib.inspection.inspector import inspected, read_capture
 
+    if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        kind = type(data).__name__
+        raise TypeError(f"the bytes of a file are inspected, not a {kind}: read the file first")
     sizes = None if splits is None else tuple(splits)
     captures = captures_of(name, open_file(data), wire_api)
     return [inspected(read_capture(capture), sizes) for capture in captures]

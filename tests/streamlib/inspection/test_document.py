@@ -14,7 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamlib.inspection import FORMAT, Inspection, encode, inspect, load, render, splits
+from streamlib.inspection import (
+    FORMAT,
+    Inspection,
+    encode,
+    inspect,
+    inspect_all,
+    load,
+    render,
+    splits,
+)
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.event_text import describe_event
 from streamlib.inspection.facts import SHORTEST_OUTPUT
@@ -423,3 +432,11 @@ def test_detail_of_a_finding_holds_no_key() -> None:
     details = [finding.detail for finding in inspect(body, "chat").findings]
     assert [detail for detail in details if "***" in detail]
     assert not [detail for detail in details if "4f9a" in detail]
+
+
+def test_path_of_a_file_is_no_source() -> None:
+    path: Any = "response.sse"
+    with pytest.raises(TypeError, match="a `Recording` or bytes are inspected, not a str"):
+        inspect(path, "chat")
+    with pytest.raises(TypeError, match="the bytes of a file are inspected, not a str"):
+        inspect_all(path)
