@@ -30,7 +30,7 @@ id makes the browser forget its last id."""
 OF_RUNS: Final = ("run", "message_id", "model", "page_tools", "approval_tools")
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "vercel": (*OF_RUNS, "tools", "metadata", "version"),
+    "vercel": (*OF_RUNS, "tools", "metadata", "version", "call_ids"),
     "agui": (*OF_RUNS, "thread_id", "run_id"),
     "jsonl": (),
 }
@@ -52,9 +52,9 @@ def log_encoder(meta: Mapping[str, Any], *, seal: Sealer | None = None) -> RunEn
     Args:
         meta: the `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
             that encoder: `run` (true for the log of a run), `message_id`, `model`, `page_tools`,
-            `approval_tools`; `tools`, `metadata` and `version` (vercel); `thread_id` and `run_id`
-            (agui). `continues`: the log that the message began in, if this one goes on with it
-            after an approval: a page that resumes gets both. Other keys are ignored.
+            `approval_tools`; `tools`, `metadata`, `version` and `call_ids` (vercel); `thread_id`
+            and `run_id` (agui). `continues`: the log that the message began in, if this one goes on
+            with it after an approval: a page that resumes gets both. Other keys are ignored.
             `UIRequest.encoder_options` has those of a request.
         seal: a `streamlib.web.Seal`, for a page that keeps the conversation: signatures and
             encrypted state go to it sealed. It is not in `meta`, since a log holds no keys.
@@ -191,12 +191,15 @@ class MessageStream:
             # The page has loaded the message from its own storage.
             await self._exchange.respond(204)
             return
+        earlier = await self._earlier_logs(head.meta)
+        meta = dict(head.meta)
+        if earlier:
+            meta.pop("call_ids", None)  # they are encoded anew, and tell their ids themselves
         seal = None if self._seal_of is None else self._seal_of(head.meta)
         try:
-            encode = log_encoder(head.meta, seal=seal)
+            encode = log_encoder(meta, seal=seal)
         except (TypeError, ValueError) as error:
             raise unreadable(f"its meta is none of a page: {error}") from None
-        earlier = await self._earlier_logs(head.meta)
         fields = {**SSE_HEADERS, "content-type": encode.media_type}
         fields.update(getattr(encode, "headers", {}))
         reader = self._log.read(self._log_id)

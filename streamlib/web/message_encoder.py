@@ -57,6 +57,7 @@ class MessageEncoder(EventEncoder, ABC):
         public: bool,
         error_text: ErrorText | None,
         seal: Sealer | None,
+        call_ids: Collection[str] = (),
     ) -> None:
         super().__init__(sse)
         self.ended = False
@@ -77,7 +78,7 @@ class MessageEncoder(EventEncoder, ABC):
         """The number of the step, from 1; ids in a run contain it."""
         self._is_in_step = False
         """Whether the start of a step was sent, but not its end."""
-        self._call_ids = CallIds(message_id)
+        self._call_ids = CallIds(message_id, call_ids)
         self._gaps = ReasoningGaps()
         self._open: set[int] = set()
         """Items whose part was started and not ended."""

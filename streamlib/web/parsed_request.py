@@ -93,6 +93,8 @@ class ParsedRequest:
         self.trigger: str | None = None
         self.continues: str | None = None
         """The id of the page's message that the response continues."""
+        self.continued_calls: list[str] = []
+        """Ids of the calls in the newest message of the page."""
         self.state: Any = None
         self.context_entries: list[JsonObject] = []
         self.resume: list[JsonObject] = []

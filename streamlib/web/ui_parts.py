@@ -6,7 +6,7 @@ of a call as a JSON value, and sources and files as addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -93,14 +93,14 @@ def without_state(item: ResponseItem) -> ResponseItem:
 class CallIds:
     """The ids of calls as the front end sees them: never empty, always unique."""
 
-    def __init__(self, message_id: str | None) -> None:
+    def __init__(self, message_id: str | None, used: Iterable[str] = ()) -> None:
         # Ids of calls that have none begin with it, so that those of two messages differ.
         self._prefix = message_id or new_id("call-")
         self._by_index: dict[int, str] = {}
         # The newest id for each `call_id` of the provider, which may repeat it.
         self._newest: dict[str, str] = {}
-        # All ids so far.
-        self._used: set[str] = set()
+        # All ids so far, with those that the page's message had before.
+        self._used = set(used)
 
     def add(self, index: int, call_id: str) -> str:
         """The id of a call that starts; `call_id` is the provider's."""

@@ -55,6 +55,7 @@ class UIRequest(Struct, frozen=True, kw_only=True):
             ``trigger``); None for agui.
         continues: the id of the page's message that the response continues, after the page ran a
             tool; None: the response is a new message.
+        continued_calls: ids of the calls that this message has (vercel).
         approvals: what the user decided about calls, in this request or before it.
         state: the page's state, as JSON (agui: ``state``).
         context: descriptions and values for the run (agui: ``context``).
@@ -76,6 +77,7 @@ class UIRequest(Struct, frozen=True, kw_only=True):
     parent_run_id: str | None = None
     trigger: str | None = None
     continues: str | None = None
+    continued_calls: Sequence[str] = ()
     approvals: tuple[ToolApproval, ...] = ()
     state: Any = None
     context: tuple[JsonObject, ...] = ()
@@ -136,6 +138,8 @@ class UIRequest(Struct, frozen=True, kw_only=True):
         values["approval_tools"] = list(self.approval_tools)
         if self.protocol == "agui":
             return {**values, "thread_id": self.chat_id, "run_id": self.run_id}
+        if self.continues is not None:
+            values["call_ids"] = list(self.continued_calls)
         return {**values, "tools": list(self.offered), "message_id": self.continues}
 
 
@@ -213,6 +217,7 @@ def parse_ui_request(
         parent_run_id=parsed.parent_run_id,
         trigger=parsed.trigger,
         continues=parsed.continues,
+        continued_calls=tuple(parsed.continued_calls),
         approvals=tuple(parsed.approvals),
         state=parsed.state,
         context=tuple(parsed.context_entries),

@@ -133,6 +133,8 @@ class VercelEncoder(MessageEncoder):
         public: whether to leave out what a browser must not see: encrypted parts of results, and a
             provider's error messages.
         error_text: with `public`, returns the message for a failure.
+        call_ids: ids of calls that the page's message has already, if this continues it: a page
+            takes a call with one of them for that call.
         seal: seals signatures and encrypted state for the page, as ``providerMetadata``; includes
             `public`.
     """
@@ -155,6 +157,7 @@ class VercelEncoder(MessageEncoder):
         public: bool = False,
         error_text: ErrorText | None = None,
         seal: Sealer | None = None,
+        call_ids: Collection[str] = (),
     ) -> None:
         super().__init__(
             model=model,
@@ -165,6 +168,7 @@ class VercelEncoder(MessageEncoder):
             public=public,
             error_text=error_text,
             seal=seal,
+            call_ids=call_ids,
         )
         self._message_id = message_id
         self._tools = frozenset(tools)

@@ -158,6 +158,7 @@ def _read_message(value: Any, index: int, parsed: ParsedRequest) -> None:
     path = f"/messages/{index}"
     message = read_struct(value, _UIMessage, path)
     parsed.continues = None
+    parsed.continued_calls = []
     match message.role:
         case "user":
             parsed.add_user(_user_parts(message.parts, path, parsed), path)
@@ -364,6 +365,7 @@ class _Steps:
             raise UIRequestError(f"{path}/state is one of {', '.join(STATES)}")
         if not part.toolCallId or not name:
             raise UIRequestError(f"{path}: a call has a toolCallId and a name")
+        parsed.continued_calls.append(part.toolCallId)
         if part.approval is not None and part.state == "approval-responded":
             # For every tool: the server may have asked for an approval of one that a provider runs.
             parsed.approvals.append(_decision(part.approval, part.toolCallId, name))

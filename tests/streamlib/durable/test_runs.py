@@ -24,6 +24,7 @@ from tests.support.durable_http import app_of, everybody, get, sse
 from tests.support.runs import SCENARIOS, call, response, said, three_steps
 from tests.support.ui_pages import agui_page, vercel_page
 from tests.support.ui_requests import agui_body, vercel_body
+from tests.support.ui_streams import payloads
 from tests.support.web_runs import Run
 
 LEASE = 0.4
@@ -247,6 +248,30 @@ async def test_output_in_the_log_of_a_run_is_its_item() -> None:
         await log.write("a", Run(*three_steps()))  # type: ignore[arg-type]
         outputs = [e for _, e in await read(log) if isinstance(e, FunctionCallOutput)]
     assert [output.is_error for output in outputs] == [True, False, False]
+
+
+async def test_resumed_message_has_the_ids_of_its_start() -> None:
+    """Some servers number the calls of each response from the start."""
+    meta = {"run": True, "message_id": "m1", "approval_tools": ["weather"]}
+    asking = response(call("a"), stop="tool_calls")
+    rest = [FunctionCallOutput("a", "sunny"), *asking]
+    later = {**meta, "continues": "log-1", "call_ids": ["a"]}
+    async with open_log(memory_engine()) as log:
+        await log.write("log-1", Run(*asking), meta)  # type: ignore[arg-type]
+        await log.write("log-2", Run(*rest), later)  # type: ignore[arg-type]
+        app = log_app(log, allow=everybody, chat_log={"chat": "log-2"}.get, replay_ended=True)
+        body = (await AsgiCall(method="GET", path="/api/chat/chat/stream")(app)).body
+    encode = log_encoder(later)
+    shown = b"".join([encode.feed(event) for event in rest])
+    first, second = started_calls(body)
+    assert [second] == started_calls(shown)
+    assert (first, second == first) == ("a", False)
+
+
+def started_calls(shown: bytes) -> list[str]:
+    """The ids of the calls that begin in a stream of a page."""
+    parts = [part for part in payloads(shown) if isinstance(part, dict)]
+    return [part["toolCallId"] for part in parts if part["type"] == "tool-input-start"]
 
 
 async def test_page_resumes_a_message_of_two_logs() -> None:

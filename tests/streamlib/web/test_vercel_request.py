@@ -32,6 +32,7 @@ from streamlib_parsers import (
     ToolSpec,
 )
 from streamlib_parsers.item_base import unchecked
+from tests.support.runs import response
 from tests.support.ui_requests import (
     PNG,
     WEATHER,
@@ -41,6 +42,7 @@ from tests.support.ui_requests import (
     tool_part,
     vercel_body,
 )
+from tests.support.ui_streams import payloads
 
 CALL = FunctionCall("c1", "weather", '{"city":"Paris"}')
 
@@ -358,6 +360,21 @@ def test_the_encoder_leaves_calls_to_the_page() -> None:
     body = b"".join(map(encode.feed, echo_response(Prompt("hi", tools=[WEATHER])))) + encode.close()
     assert b"tool-input-available" in body
     assert b"tool-output-error" not in body
+
+
+def test_call_of_a_continued_message_has_an_id_of_its_own() -> None:
+    """A page takes a call with the id of one that its message has for that call."""
+    part = tool_part("output-available", output="21")
+    call_id = part["toolCallId"]
+    asked = parsed(page_message(text("hi")), model_message(part), tools=[WEATHER])
+    encode = asked.encoder()
+    call = FunctionCall(call_id, "weather", "{}")
+    events = [*response(call, stop="tool_calls"), call.output("22")]
+    shown = payloads(b"".join([encode.feed(event) for event in events]))
+    ids = [each["toolCallId"] for each in shown if "toolCallId" in each]
+    assert len(set(ids)) == 1
+    assert call_id not in ids
+    assert parsed(page_message(text("hi"))).encoder_options.get("call_ids") is None
 
 
 def test_the_encoder_tells_no_errors_of_providers() -> None:
