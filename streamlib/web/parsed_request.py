@@ -94,7 +94,7 @@ class ParsedRequest:
         self.continues: str | None = None
         """The id of the page's message that the response continues."""
         self.continued_calls: list[str] = []
-        """Ids of the calls in the newest message of the page."""
+        """Ids of the calls in the newest message of the page; of an AG-UI thread, of all calls."""
         self.state: Any = None
         self.context_entries: list[JsonObject] = []
         self.resume: list[JsonObject] = []

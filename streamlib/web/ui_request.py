@@ -55,7 +55,7 @@ class UIRequest(Struct, frozen=True, kw_only=True):
             ``trigger``); None for agui.
         continues: the id of the page's message that the response continues, after the page ran a
             tool; None: the response is a new message.
-        continued_calls: ids of the calls that this message has (vercel).
+        continued_calls: ids of the calls that this message has (vercel), or the thread (agui).
         approvals: what the user decided about calls, in this request or before it.
         state: the page's state, as JSON (agui: ``state``).
         context: descriptions and values for the run (agui: ``context``).
@@ -137,7 +137,8 @@ class UIRequest(Struct, frozen=True, kw_only=True):
         values: JsonObject = {"run": True, "page_tools": list(self.offered)}
         values["approval_tools"] = list(self.approval_tools)
         if self.protocol == "agui":
-            return {**values, "thread_id": self.chat_id, "run_id": self.run_id}
+            ids = {"thread_id": self.chat_id, "run_id": self.run_id}
+            return {**values, **ids, "call_ids": list(self.continued_calls)}
         if self.continues is not None:
             values["call_ids"] = list(self.continued_calls)
         return {**values, "tools": list(self.offered), "message_id": self.continues}

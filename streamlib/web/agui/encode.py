@@ -102,6 +102,8 @@ class AguiEncoder(MessageEncoder):
         public: whether to leave out what a browser must not see: signatures and encrypted state,
             the provider's own objects and error messages.
         error_text: with `public`, returns the message for a failure.
+        call_ids: ids of calls that the page has already: it takes a call with one of them for that
+            call.
         seal: seals signatures and encrypted state for the page; includes `public`.
     """
 
@@ -121,6 +123,7 @@ class AguiEncoder(MessageEncoder):
         public: bool = False,
         error_text: ErrorText | None = None,
         seal: Sealer | None = None,
+        call_ids: Collection[str] = (),
     ) -> None:
         super().__init__(
             model=model,
@@ -131,6 +134,7 @@ class AguiEncoder(MessageEncoder):
             public=public,
             error_text=error_text,
             seal=seal,
+            call_ids=call_ids,
         )
         self._thread_id = thread_id
         self._run_id = run_id or new_id("run-")

@@ -263,6 +263,7 @@ def _read_assistant(message: _AssistantMessage, path: str, parsed: ParsedRequest
 
 def _read_call(call: _ToolCall, agent: str | None, path: str, parsed: ParsedRequest) -> None:
     name = call.function.name
+    parsed.continued_calls.append(call.id)
     if not parsed.context.offered.offers(name):
         parsed.dropped(path, NOT_OFFERED)
         parsed.note_dropped_call(call.id)

@@ -19,7 +19,9 @@ from streamlib_parsers import (
     Text,
     ToolSpec,
 )
+from tests.support.runs import response
 from tests.support.ui_requests import WEATHER, agui_body, agui_call
+from tests.support.ui_streams import payloads
 
 CALL = FunctionCall("c1", "weather", '{"city":"Paris"}')
 ASSISTANT = {"id": "2", "role": "assistant", "content": "Let me see."}
@@ -183,6 +185,19 @@ def test_a_page_gives_no_instructions(role: str) -> None:
 def test_the_encoder_has_the_ids_of_the_run() -> None:
     started = parsed({"id": "1", "role": "user", "content": "hi"}).encoder().close()
     assert b'"threadId":"t1","runId":"r1"' in started
+
+
+def test_call_of_a_run_has_an_id_that_the_thread_has_not() -> None:
+    """A page adds the arguments of a call to those of the first one with its id."""
+    earlier = {"id": "m1", "role": "assistant", "toolCalls": [agui_call("c1")]}
+    output = {"id": "m2", "role": "tool", "toolCallId": "c1", "content": "21"}
+    asked = parse_ui_request("agui", agui_body(earlier, output), tools=[WEATHER])
+    encode = asked.encoder()
+    call = FunctionCall("c1", "weather", "{}")
+    shown = b"".join([encode.feed(event) for event in response(call, stop="tool_calls")])
+    ids = {each["toolCallId"] for each in payloads(shown) if "toolCallId" in each}
+    assert len(ids) == 1
+    assert "c1" not in ids
 
 
 def test_answers_to_interrupts_are_decisions_about_calls() -> None:
