@@ -21,10 +21,10 @@ A violation ends the stream for good: after a wrong length there is no way to fi
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from struct import Struct as Layout
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -47,7 +47,7 @@ _OVERHEAD: Final = _PRELUDE.size + _CHECKSUM_BYTES
 
 _STRING: Final = 7  # header type
 
-# A response repeats a few header blocks a thousand times: this many, up to this size, are cached.
+# Responses repeat a few header blocks: the names in this many, up to this size, are cached.
 _CACHED_BLOCKS: Final = 64
 _CACHED_BLOCK_BYTES: Final = 1024
 
@@ -57,8 +57,6 @@ _CACHED_PRELUDES: Final = 1024
 # Bytes of a body of another kind (a proxy's HTML page, a JSON error) that an error shows, however
 # it was split into chunks.
 _EXCERPT_BYTES: Final = 200
-
-_T = TypeVar("_T")
 
 
 class AwsMessage(NamedTuple):
@@ -87,15 +85,11 @@ class EventStreamFraming:
         self._is_event_stream = False
         # Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES.
         self._preludes: dict[bytes, tuple[int, int]] = {}
-        # Header blocks with the headers read from them; up to _CACHED_BLOCKS.
-        self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
-        # Makes the frame of a payload, for those blocks of `_known` that are events.
-        self._event_makers: dict[bytes, Callable[[bytes], Frame]] = {}
-        # The names of these events, by header block.
-        self._event_names: dict[bytes, str] = {}
+        # Header blocks of events with their names; up to _CACHED_BLOCKS.
+        self._names: dict[bytes, str] = {}
 
     def single(self, chunk: bytes) -> NamedPayload | None:
-        """Name and payload of a chunk that is one event of known headers, else None."""
+        """Name and payload of a chunk that is one event, else None."""
         size = len(chunk)
         if self._buffered or not _OVERHEAD <= size <= self._limits.event_bytes:
             return None
@@ -104,23 +98,40 @@ class EventStreamFraming:
         payload_end = size - _CHECKSUM_BYTES
         if total != size or payload_start > payload_end or self.failure is not None:
             return None
-        name = self._event_names.get(chunk[_PRELUDE.size : payload_start])
-        if name is None or zlib.crc32(chunk[: _LENGTHS.size]) != prelude_checksum:
+        if zlib.crc32(chunk[: _LENGTHS.size]) != prelude_checksum:
             return None
         if zlib.crc32(chunk[:payload_end]) != _CHECKSUM.unpack_from(chunk, payload_end)[0]:
             return None
+        block = chunk[_PRELUDE.size : payload_start]
+        name = self._names.get(block) or self._read_name(block)
+        if name is None:
+            return None
+        self.blank = False
+        self._is_event_stream = True
         return name, chunk[payload_start:payload_end]
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that `chunk` completes."""
         frames: list[Frame] = []
-        self._take(chunk, self._frame, self._event_makers, frames)
+        try:
+            for block, payload in self._split(chunk):
+                name = self._names.get(block) or self._read_name(block)
+                if name is not None:
+                    frames.append(Frame(name, payload))
+                else:
+                    frames.append(frame_of(self._message(block, payload)))
+        except ParseFailure as failure:
+            self.failure = failure
         return frames
 
     def messages(self, chunk: bytes) -> list[AwsMessage]:
         """What `feed` does as messages with all headers. Call only one of the two."""
         messages: list[AwsMessage] = []
-        self._take(chunk, self._message, {}, messages)
+        try:
+            for block, payload in self._split(chunk):
+                messages.append(self._message(block, payload))
+        except ParseFailure as failure:
+            self.failure = failure
         return messages
 
     def close(self) -> list[Frame]:
@@ -134,14 +145,12 @@ class EventStreamFraming:
         self._buffered.clear()
         return []
 
-    def _take(
-        self,
-        chunk: bytes,
-        make: Callable[[bytes, bytes], _T],
-        known_makers: Mapping[bytes, Callable[[bytes], _T]],
-        results: list[_T],
-    ) -> None:
-        """Appends what is made of the messages that end in `chunk`, and buffers the rest."""
+    def _split(self, chunk: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Header block and payload of each message that ends in `chunk`; the rest is buffered.
+
+        Raises:
+            ParseFailure: the bytes violate the format or a limit.
+        """
         if self.failure is not None or not chunk:
             return
         self.blank = False
@@ -153,31 +162,6 @@ class EventStreamFraming:
         if buffered:
             data = b"".join((buffered, chunk))
             buffered.clear()
-        try:
-            end = self._read(data, make, known_makers, results)
-            buffered += data[end:]
-        except ParseFailure as failure:
-            self.failure = failure
-
-    def _read(
-        self,
-        data: bytes,
-        make: Callable[[bytes, bytes], _T],
-        known_makers: Mapping[bytes, Callable[[bytes], _T]],
-        results: list[_T],
-    ) -> int:
-        """Reads the messages in `data`.
-
-        Args:
-            data: bytes from the start of a message.
-            make: makes a result of a header block and a payload.
-            known_makers: makers of a result of the payload alone, by header block. Looked up here
-                because a call of `make` for each message would cost more than the rest.
-            results: the results are appended to it.
-
-        Returns:
-            The offset of the unfinished message.
-        """
         offset = 0
         size = len(data)
         crc32, read_checksum, preludes = zlib.crc32, _CHECKSUM.unpack_from, self._preludes
@@ -196,14 +180,9 @@ class EventStreamFraming:
                 break
             if crc32(data[offset:payload_end]) != read_checksum(data, payload_end)[0]:
                 raise malformed("event stream: the checksum of a message does not match")
-            block = data[block_start:payload_start]
-            make_known = known_makers.get(block)
-            if make_known is None:
-                results.append(make(block, data[payload_start:payload_end]))
-            else:
-                results.append(make_known(data[payload_start:payload_end]))
+            yield data[block_start:payload_start], data[payload_start:payload_end]
             offset = payload_end + _CHECKSUM_BYTES
-        return offset
+        buffered += data[offset:]
 
     def _check_prelude(self, prelude: bytes) -> tuple[int, int] | None:
         """Checks the first 12 bytes of a message.
@@ -241,44 +220,22 @@ class EventStreamFraming:
             raise _not_a_stream(data)
         self._bytes_needed = _EXCERPT_BYTES
 
-    def _frame(self, block: bytes, payload: bytes) -> Frame:
-        """Makes the frame of a header block that `_event_makers` does not have."""
-        message = self._message(block, payload)
-        frame = frame_of(message)
-        is_event = message.headers.get(":message-type") == "event"
-        if is_event and frame.event is not None and block in self._known:
-            self._event_makers[block] = partial(Frame, frame.event)
-            self._event_names[block] = frame.event
-        return frame
+    def _read_name(self, block: bytes) -> str | None:
+        """The name of an event; None for a header block of anything else, or to be refused."""
+        if len(block) > _CACHED_BLOCK_BYTES:
+            return None
+        name = _name_in(block, self._limits.header_count)
+        if name is not None and len(self._names) < _CACHED_BLOCKS:
+            self._names[block] = name
+        return name
 
     def _message(self, block: bytes, payload: bytes) -> AwsMessage:
-        headers = self._known.get(block)
-        if headers is None:
-            headers = _headers(block, self._limits)
-            if len(self._known) < _CACHED_BLOCKS and len(block) <= _CACHED_BLOCK_BYTES:
-                self._known[block] = headers
-        return AwsMessage(headers, payload)
+        return AwsMessage(_headers(block, self._limits.header_count), payload)
 
     def _unfinished(self, data: bytes) -> ParseFailure:
         if len(data) >= _PRELUDE.size and not self._is_event_stream:
             return _not_a_stream(data)
         return truncated(f"the event stream ended inside a frame, {len(data)} bytes into it")
-
-
-def decode_message(data: bytes, limits: Limits = LIMITS) -> AwsMessage:
-    """Decodes the one message that `data` holds, with all its headers.
-
-    Raises:
-        ParseFailure: `truncated`, `malformed` or `limit_exceeded`.
-    """
-    framing = EventStreamFraming(limits)
-    messages = framing.messages(data)
-    framing.close()
-    if framing.failure is not None:
-        raise framing.failure
-    if len(messages) != 1:
-        raise malformed(f"event stream: expected one message, found {len(messages)}")
-    return messages[0]
 
 
 def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
@@ -353,12 +310,29 @@ def _error_payload(message: AwsMessage) -> bytes:
     return msgspec.json.encode({"message": description})
 
 
-def _headers(block: bytes, limits: Limits) -> dict[str, HeaderValue]:
+@lru_cache(maxsize=_CACHED_BLOCKS)
+def _name_in(block: bytes, most: int) -> str | None:
+    """The name of an event in its header block; see `EventStreamFraming._read_name`.
+
+    Shared, since all responses have the same blocks. Each stream looks into its own table first: no
+    server that invents names makes the streams of others slower than they would be alone.
+    """
+    try:
+        message = AwsMessage(_headers(block, most), b"")
+    except ParseFailure:
+        return None
+    if message.headers.get(":message-type") != "event":
+        return None
+    return frame_of(message).event
+
+
+def _headers(block: bytes, most: int) -> dict[str, HeaderValue]:
+    """The headers of a block; refused if there are more than `most`."""
     headers: dict[str, HeaderValue] = {}
     offset = 0
     while offset < len(block):
-        if len(headers) == limits.header_count:
-            raise limit_exceeded("header_count", limits.header_count)
+        if len(headers) == most:
+            raise limit_exceeded("header_count", most)
         name, offset = _read_counted(block, offset, 1)
         if not name:
             raise malformed("event stream: a header without a name")

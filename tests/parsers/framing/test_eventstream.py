@@ -17,13 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.eventstream import (
     HEADER_BLOCK_BYTES,
     AwsMessage,
     EventStreamFraming,
-    decode_message,
+    _name_in,
     encode_headers,
     encode_message,
     frame_of,
@@ -167,7 +166,7 @@ def agree_with_botocore(body: bytes) -> None:
 
 
 def test_every_header_type_has_its_value() -> None:
-    message = decode_message(raw_message(EVERY_TYPE, b"payload"))
+    message = messages_of([raw_message(EVERY_TYPE, b"payload")])[0][0]
     assert message.payload == b"payload"
     assert message.headers == {
         "true": True,
@@ -338,7 +337,7 @@ def test_header_block_over_the_limit_fails_at_its_prelude() -> None:
 
 def test_more_headers_than_the_limit_fail() -> None:
     body = raw_message(b"".join(string(f"h{n}", "x") for n in range(1024)))
-    assert len(decode_message(body).headers) == 1024
+    assert len(messages_of([body])[0][0].headers) == 1024
     reading = read(
         EventStreamFraming(), [raw_message(b"".join(string(f"h{n}", "x") for n in range(1025)))]
     )
@@ -347,17 +346,26 @@ def test_more_headers_than_the_limit_fail() -> None:
     assert read(EventStreamFraming(Limits(header_count=1023)), [body]).kind == "limit_exceeded"
 
 
-def test_header_block_cache_is_bounded() -> None:
+def test_header_block_caches_are_bounded() -> None:
     framing = EventStreamFraming()
     body = b"".join(
         encode_message({":event-type": f"kind-{n}", ":message-type": "event"}, b"{}")
         for n in range(10_000)
     )
     assert [frame.event for frame in framing.feed(body)] == [f"kind-{n}" for n in range(10_000)]
-    assert len(framing._known) <= 64
+    assert len(framing._names) <= 64
+    assert _name_in.cache_info().currsize <= 64
     framing = EventStreamFraming()
-    framing.feed(encode_message({"long": "x" * 2000}, b""))
-    assert framing._known == {}
+    [frame] = framing.feed(encode_message({**EVENT, "long": "x" * 2000}, b""))
+    assert (frame.event, framing._names) == ("contentBlockDelta", {})
+
+
+def test_header_limit_of_one_stream_is_not_that_of_another() -> None:
+    body = encode_message(EVENT, b"{}")
+    assert EventStreamFraming().single(body) is not None
+    strict = EventStreamFraming(Limits(header_count=2))
+    assert strict.single(body) is None
+    assert read(strict, [body]).kind == "limit_exceeded"
 
 
 # --- frames ---
@@ -434,7 +442,7 @@ def test_feed_returns_the_frames_of_the_messages() -> None:
 )
 def test_encoded_message_is_decoded_unchanged(headers: dict[str, str], payload: bytes) -> None:
     body = encode_message(headers, payload)
-    assert decode_message(body) == AwsMessage(headers, payload)
+    assert messages_of([body]) == ([AwsMessage(headers, payload)], None)
     assert body == raw_message(
         b"".join(string(name, value) for name, value in headers.items()), payload
     )
@@ -450,23 +458,7 @@ def test_encode_rejects_invalid_headers(headers: dict[str, str]) -> None:
 
 def test_longest_valid_header_round_trips() -> None:
     headers = {"n" * 255: "v" * ((1 << 16) - 1)}
-    assert decode_message(encode_message(headers, b"")).headers == headers
-
-
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        (b"", "malformed"),
-        (events(1)[:-1], "truncated"),
-        (events(1) + b"x", "truncated"),
-        (events(2), "malformed"),
-        (damaged(events(1), [300]), "malformed"),
-    ],
-)
-def test_decode_raises_on_anything_but_one_message(body: bytes, kind: str) -> None:
-    with pytest.raises(ParseFailure) as raised:
-        decode_message(body)
-    assert raised.value.info.kind == kind
+    assert messages_of([encode_message(headers, b"")])[0][0].headers == headers
 
 
 # --- splits and growth ---
@@ -510,18 +502,23 @@ def test_more_lengths_than_the_cache_holds_are_read() -> None:
 # --- a chunk that is one message ---
 
 
-def seen_framing(limits: Limits = LIMITS) -> EventStreamFraming:
-    """A framing that has read one message of `EVENT`."""
-    framing = EventStreamFraming(limits)
-    assert len(framing.feed(encode_message(EVENT, b"{}"))) == 1
-    return framing
-
-
-def test_message_of_any_length_is_single_where_headers_are_known() -> None:
-    framing = seen_framing()
+def test_event_of_any_length_and_name_is_single() -> None:
+    framing = EventStreamFraming()
     for size in range(3000):
+        name = f"kind {size % 100}"
         payload = b"x" * size
-        assert framing.single(encode_message(EVENT, payload)) == ("contentBlockDelta", payload)
+        message = encode_message({**EVENT, ":event-type": name}, payload)
+        assert framing.single(message) == (name, payload)
+
+
+def test_stream_that_ends_behind_a_single_event_is_truncated() -> None:
+    framing = EventStreamFraming()
+    assert framing.single(encode_message(EVENT, b"{}")) is not None
+    assert not framing.blank
+    assert read(framing, [b"<html> and more"]).kind == "malformed"
+    framing = EventStreamFraming()
+    framing.single(encode_message(EVENT, b"{}"))
+    assert read(framing, [GOOD[:20]]).kind == "truncated"
 
 
 def damaged_prelude(message: bytes) -> bytes:
@@ -545,7 +542,8 @@ GOOD: Final = encode_message(EVENT, b"{}")
         GOOD[:-1] + bytes([GOOD[-1] ^ 1]),
         GOOD[:11] + bytes([GOOD[11] ^ 1]) + GOOD[12:],
         damaged_prelude(GOOD),
-        encode_message({**EVENT, ":event-type": "other"}, b"{}"),
+        encode_message({":message-type": "event"}, b"{}"),
+        encode_message({**EVENT, "long": "x" * 2000}, b"{}"),
         encode_message({**EVENT, ":message-type": "exception"}, b"{}"),
         raw_message(BLOCK, b"{}", header_length=len(BLOCK) + 3),
         raw_message(BLOCK, b"{}", header_length=0xFFFFFFFF),
@@ -554,12 +552,13 @@ GOOD: Final = encode_message(EVENT, b"{}")
     ],
 )
 def test_other_chunk_is_not_single(chunk: bytes) -> None:
-    framing = seen_framing(Limits(event_bytes=3000))
+    framing = EventStreamFraming(Limits(event_bytes=3000))
     assert framing.single(chunk) is None
 
 
 def test_message_after_a_damaged_one_is_not_single() -> None:
-    framing = seen_framing()
+    framing = EventStreamFraming()
+    assert framing.single(GOOD) is not None
     framing.feed(GOOD[:5])
     assert framing.single(GOOD) is None
     framing.feed(b"\xff" * 40)
