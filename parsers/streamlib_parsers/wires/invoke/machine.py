@@ -19,7 +19,7 @@ Buffered: `Completed`, until the end of input (Nova's machine emits it after its
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -109,19 +109,19 @@ class Machine:
         self._read_payload(inner_event or None, data)
 
     def _read_payload(self, event: str | None, data: bytes) -> None:
-        if not data:
-            return
-        metrics: Any = None
         if BEDROCK_KEY in data:
-            value, _ = self._assembler.decode_object(data)
-            added = {key: content for key, content in value.items() if key.startswith(BEDROCK)}
-            self._assembler.metadata(added)
-            metrics = added.get(METRICS)
-            if len(added) == len(value):
-                # A payload with only Bedrock's keys is not for the family's machine.
-                data = b""
-        if data:
+            self._read_with_added_keys(event, data)
+        elif data:
             self._read_family_payload(event, data)
+
+    def _read_with_added_keys(self, event: str | None, data: bytes) -> None:
+        value, _ = self._assembler.decode_object(data)
+        added = {key: content for key, content in value.items() if key.startswith(BEDROCK)}
+        self._assembler.metadata(added)
+        # A payload with only Bedrock's keys is not for the family's machine.
+        if len(added) < len(value):
+            self._read_family_payload(event, data)
+        metrics = added.get(METRICS)
         has_usage = self._assembler.last_usage is not None
         if isinstance(metrics, dict) and not has_usage and not self._assembler.ended:
             # Only for families without usage of their own, which is more precise.

@@ -8,7 +8,7 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.bedrock import at_path
 from streamlib_parsers.errors import truncated
 from streamlib_parsers.items import JsonObject, Message
-from streamlib_parsers.json_text import rest_of
+from streamlib_parsers.json_text import first_text, rest_of
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.invoke.families import (
@@ -22,6 +22,9 @@ from streamlib_parsers.wires.invoke.token_counts import usage
 
 BODY_EVENT: Final = "whole"
 """Event name of a complete body: the response is complete even without a stop reason."""
+
+IDS: Final = frozenset({"response_id", "id", "model"})
+"""Cohere's id, and id and model of the completions form."""
 
 
 class TextMachine:
@@ -51,7 +54,7 @@ class TextMachine:
 
     def frame(self, event: str | None, data: bytes) -> None:
         """Reads one payload."""
-        value, data = self._assembler.decode_object(data)
+        value, _ = self._assembler.decode_object(data)
         if self._family.inside is not None:
             inner = value.get(self._family.inside)
             if isinstance(inner, dict):
@@ -88,34 +91,28 @@ class TextMachine:
 
     def _read_content(self, value: JsonObject) -> None:
         assembler = self._assembler
-        # Cohere's id, and id and model of the completions form.
-        response_id = _first_string(value, ("response_id", "id"))
-        model = _first_string(value, ("model",))
-        if response_id is not None or model is not None:
-            assembler.identify(response_id, model)
+        if not IDS.isdisjoint(value):
+            response_id = first_text(value, "response_id", "id")
+            assembler.identify(response_id, first_text(value, "model"))
         text = _first_string(value, self._family.text)
         if text:
             if self._item is None:
                 self._item = assembler.open(Message("assistant"))
             assembler.text(self._item, text)
-        assembler.metadata(
-            {
-                key: content
-                for key, content in value.items()
-                if content is not None and key not in self._read_keys
-            }
-        )
+        assembler.other_metadata(value, self._read_keys)
 
     def _read_usage(self, value: JsonObject) -> None:
+        counts = {key: number for key, number in value.items() if key in COUNTS}
         metrics = value.get(METRICS)
         if isinstance(metrics, dict):
-            self._usage = overlay(self._usage, metrics)
-        counts = {key: number for key, number in value.items() if key in COUNTS}
-        # Titan has it in complete bodies only.
-        counts["tokenCount"] = at_path(value, "results.0.tokenCount")
-        self._usage = overlay(self._usage, counts)
-        if self._usage:
-            self._assembler.usage(usage(self._usage))
+            counts = overlay(metrics, counts)
+        if "results" in value:
+            # Titan has it in complete bodies only.
+            counts["tokenCount"] = at_path(value, "results.0.tokenCount")
+        if counts:
+            self._usage = overlay(self._usage, counts)
+            if self._usage:
+                self._assembler.usage(usage(self._usage))
 
     def _read_stop(self, value: JsonObject) -> None:
         family = self._family
