@@ -119,8 +119,7 @@ def count(raw: Any, *paths: str) -> int | None:
     """
     if not isinstance(raw, dict):
         return None
-    for path in paths:
-        first, rest = _keys_of(path)
+    for first, rest in _keys_of(paths):
         value = raw.get(first)
         # Most paths lead nowhere: a server has one of several names for a count.
         if value is None:
@@ -172,10 +171,10 @@ def counts_of(raw: dict[str, Any], kind: type[Counts]) -> Counts:
 
 
 @cache
-def _keys_of(path: str) -> tuple[str, tuple[str, ...]]:
-    """The first key of a path, and the others."""
-    first, *rest = path.split(".")
-    return first, tuple(rest)
+def _keys_of(paths: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """The first key of each path, and the others."""
+    divided = [path.split(".") for path in paths]
+    return [(keys[0], keys[1:]) for keys in divided]
 
 
 def total(*counts: int | None) -> int | None:

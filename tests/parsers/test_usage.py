@@ -24,7 +24,7 @@ def test_count_is_the_first_number_at_a_path(raw: object, expected: int | None) 
     assert count(raw, "a.b", "c") == expected
 
 
-def test_count_divides_a_path_once() -> None:
+def test_count_divides_its_paths_once() -> None:
     count({}, "test_usage.path")
     before = usage._keys_of.cache_info()
     for number in range(100):

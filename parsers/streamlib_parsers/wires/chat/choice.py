@@ -17,6 +17,7 @@ the item ends.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -107,7 +108,7 @@ class ChoiceAssembler:
         """Content index that text is appended to; +1 after each reference, 0 for a new item."""
         self._native: JsonObject = {}
         """Keys for `native` of the open item; emptied when an item is opened."""
-        self._details: dict[str, ReasoningDetails] = {}
+        self._details: dict[str, ReasoningDetails] = defaultdict(ReasoningDetails)
         """Lists for `native` of the open item; emptied when an item is opened."""
         self._references: list[JsonObject] = []
         """Mistral's references in the open reasoning; emptied when an item is opened."""
@@ -127,7 +128,7 @@ class ChoiceAssembler:
             self.kind = kind
             self.part = 0
             self._native = {}
-            self._details = {}
+            self._details.clear()
             self._references = []
             self.kinds.add(kind)
         return self.item
@@ -220,7 +221,7 @@ class ChoiceAssembler:
             if opaque:
                 self._native[OPAQUE_REASONING_KEY] = opaque
             for key, elements in details.items():
-                self._details.setdefault(key, ReasoningDetails()).add(elements)
+                self._details[key].add(elements)
         if text is None and unreadable is not None:
             self.report_unexpected("reasoning", unreadable)
 
@@ -457,9 +458,10 @@ def _reasoning_details_of(delta: JsonObject) -> dict[str, list[JsonObject]]:
     """The lists for replay in a delta, by key, without empty ones."""
     details: dict[str, list[JsonObject]] = {}
     for key in REASONING_DETAIL_KEYS:
-        elements = [element for element in _as_list(delta.get(key)) if isinstance(element, dict)]
-        if elements:
-            details[key] = elements
+        if delta.get(key):
+            elements = [element for element in _as_list(delta[key]) if isinstance(element, dict)]
+            if elements:
+                details[key] = elements
     return details
 
 

@@ -52,8 +52,12 @@ emitted."""
 NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "padding"})
 """Keys of a delta that are ignored."""
 
-READ: Final = frozenset(
-    {
+ALL_REASONING_KEYS: Final = frozenset(
+    {OPAQUE_REASONING_KEY, *REASONING_KEYS, *REASONING_DETAIL_KEYS}
+)
+
+READ: Final = ALL_REASONING_KEYS.union(
+    (
         "content",
         "refusal",
         "tool_calls",
@@ -61,11 +65,8 @@ READ: Final = frozenset(
         "executed_tools",
         "extra_content",
         "thought_signature",
-        OPAQUE_REASONING_KEY,
-        *REASONING_KEYS,
-        *REASONING_DETAIL_KEYS,
-        *dict(READERS),
-    }
+    ),
+    dict(READERS),
 )
 
 DELTA_KEYS: Final = NOISE | READ
@@ -155,7 +156,9 @@ def logprobs_of(choice: JsonObject, text: str = "content") -> list[JsonObject] |
 
 def unknown_keys(delta: JsonObject) -> JsonObject:
     """The keys of a delta that nothing here reads."""
-    unknown = {key: value for key, value in delta.items() if key not in DELTA_KEYS}
+    unknown: JsonObject = {}
+    if not delta.keys() <= DELTA_KEYS:
+        unknown = {key: value for key, value in delta.items() if key not in DELTA_KEYS}
     if "extra_content" in delta and google_of(delta)[0] is None:
         # With a signature, `extra_content` is kept in the signed item.
         extra = _extra_content(delta)
@@ -181,7 +184,8 @@ def read_delta(
     if signature:  # it signs this delta only, not the text before it
         choice.close_current()
     # Log probabilities are those of the content, or of the reasoning where there is no content.
-    choice.read_reasoning(delta, None if content else logprobs)
+    if not ALL_REASONING_KEYS.isdisjoint(delta):
+        choice.read_reasoning(delta, None if content else logprobs)
     if delta.get("executed_tools"):
         choice.read_executed_tools(delta["executed_tools"])
     if content and is_reasoning and isinstance(content, str):

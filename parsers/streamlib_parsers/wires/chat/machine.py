@@ -164,7 +164,7 @@ class Machine:
             # Any other shape, a lone surrogate, or no JSON at all.
             self._read_untyped(event, data)
             return
-        if self._is_dated or _is_plain(chunk):
+        if self._is_dated or not chunk.created or _is_plain(chunk):
             self._read_typed(chunk)
         else:
             # All metadata of a first chunk that brings more than text is one event.
@@ -268,7 +268,7 @@ class Machine:
 
     def _read_untyped(self, event: str | None, data: bytes) -> None:
         text = data.strip()
-        if text.lower() == DONE:  # some servers pad it or write it in lower case (X23)
+        if text[:7].lower() == DONE:  # some servers pad it or write it in lower case (X23)
             self._on_done()
             return
         if not text:
@@ -300,7 +300,8 @@ class Machine:
         choices: Any = value.get("choices")
         if choices is not None and not isinstance(choices, list):
             raise malformed("the choices of a chunk are not a list", data)
-        self._identify(value.get("id"), value.get("model"))
+        if not self._identified:
+            self._identify(value.get("id"), value.get("model"))
         envelope = {key: member for key, member in value.items() if key not in CHUNK_KEYS}
         if not self._is_dated and value.get("created"):
             self._is_dated = True
@@ -324,11 +325,13 @@ class Machine:
         delta: Any = value.get(key) or {}  # null or missing in the last chunk of some servers (X38)
         if not isinstance(delta, dict):
             raise malformed(f"the {key} of a choice is not an object")
-        read_delta(choice, delta, logprobs_of(value), logprobs_of(value, "refusal"))
-        read_calls(choice, delta, raw, position, key)
-
-        unknown = {key: member for key, member in value.items() if key not in CHOICE_KEYS}
-        unknown |= unknown_keys(delta)
+        unknown: JsonObject = {}
+        if not value.keys() <= CHOICE_KEYS:
+            unknown = {key: member for key, member in value.items() if key not in CHOICE_KEYS}
+        if delta:
+            read_delta(choice, delta, logprobs_of(value), logprobs_of(value, "refusal"))
+            read_calls(choice, delta, raw, position, key)
+            unknown |= unknown_keys(delta)
         if index != 0:
             unknown = {f"choices[{index}].{key}": member for key, member in unknown.items()}
         self._metadata(unknown)
@@ -348,6 +351,8 @@ class Machine:
     # --- the envelope ---
 
     def _metadata(self, values: JsonObject) -> None:
+        if not values:
+            return
         groq = values.get("x_groq")
         if isinstance(groq, dict):  # its usage is counted
             values["x_groq"] = {key: value for key, value in groq.items() if key != "usage"}

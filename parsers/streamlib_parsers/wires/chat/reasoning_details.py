@@ -67,11 +67,11 @@ class _Element:
 
     def is_continued_by(self, fragment: JsonObject) -> bool:
         """Whether `fragment` has the same type and index, and this element is not signed yet."""
-        if str(fragment.get("type")) not in TEXT_OF:
+        kind = fragment.get("type")
+        if str(kind) not in TEXT_OF or kind != self.fields.get("type"):
             return False
-        for key in ("type", "index"):
-            if self.fields.get(key) != fragment.get(key):
-                return False
+        if fragment.get("index") != self.fields.get("index"):
+            return False
         # Text after the signature belongs to the next element; other keys may still come late.
         return not (self.fields.get("signature") and text_of_detail(fragment))
 

@@ -39,6 +39,11 @@ REASONING_TOKENS: Final = (
 )
 """Names of the reasoning tokens; the first that has a number is taken."""
 
+DETAILS: Final = (*CACHE_READS, *CACHE_WRITES, *REASONING_TOKENS, "cache_creation")
+
+DETAILED: Final = frozenset(path.partition(".")[0] for path in DETAILS)
+"""Keys of a ``usage`` object that tell more than its input and output."""
+
 MODALITY_KEYS: Final = {
     "text": "text_tokens",
     "image": "image_tokens",
@@ -52,6 +57,8 @@ def usage(raw: JsonObject) -> Usage:
     """The meaning of a ``usage`` object."""
     input_tokens = count(raw, "prompt_tokens", "input_tokens")
     output_tokens = count(raw, "completion_tokens", "output_tokens")
+    if DETAILED.isdisjoint(raw):
+        return Usage(input_tokens, output_tokens, raw=raw)
     reasoning = count(raw, *REASONING_TOKENS)
     # `completion_tokens` includes reasoning, except from xAI: there the total shows that it does
     # not.
