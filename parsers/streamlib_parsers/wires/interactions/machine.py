@@ -137,6 +137,10 @@ class Machine:
 
         Deltas of text and arguments are nearly all of a stream and are applied here.
         """
+        # By the name in its `event:` line: to be refused by the decoder takes longer.
+        if event in OTHER_EVENTS:
+            self._read_any(event, data)
+            return
         try:
             message = decode_frequent(data)
         except DECODE_ERRORS:
@@ -486,3 +490,5 @@ EVENTS: Final[dict[str, Callable[[Machine, dict[str, Any], bytes], None]]] = {
     "error": Machine._on_error,
 }
 """Event -> the method that reads it. Others are passed through."""
+
+OTHER_EVENTS: Final = frozenset(EVENTS) - {"step.delta"}
