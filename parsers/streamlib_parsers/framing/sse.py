@@ -31,6 +31,7 @@ table of the names seen in this stream. Everything else is read line by line.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
@@ -50,6 +51,8 @@ _CRLF_END: Final = b"\r\n\r\n"
 
 # What stands before the `data: ` of a usual event with a name.
 _NAME_LINE: Final = re.compile(rb"event: ?([^\r\n]{0,128})\r?\n")
+
+_LONGEST_HEAD: Final = 256  # more bytes than `_NAME_LINE` matches
 
 _MAX_NAMES: Final = 64
 """Names a stream may add to its table: the richest wire has 59. Further ones are read each time,
@@ -149,17 +152,13 @@ class SSEFraming:
 
     def _read_head(self, head: bytes) -> str | None:
         """The name in bytes before `data: ` that are not in the table; or `_UNKNOWN`."""
-        name = None
-        if head:
-            match = _NAME_LINE.fullmatch(head)
-            if match is None:
-                return _UNKNOWN
-            name = _name_or_none(match[1])
-        # The first event comes here, for the table is empty. It begins with a field: no BOM was
-        # before it, and a later one is data.
-        self._skip = b""
-        if len(self._names) <= _MAX_NAMES:
-            self._names[head] = name
+        name = _name_in(head) if len(head) <= _LONGEST_HEAD else _UNKNOWN
+        if name != _UNKNOWN:
+            # The first event comes here, for the table is empty. It begins with a field: no BOM
+            # was before it, and a later one is data.
+            self._skip = b""
+            if len(self._names) <= _MAX_NAMES:
+                self._names[head] = name
         return name
 
     def feed(self, chunk: bytes) -> list[Frame]:
@@ -368,6 +367,17 @@ def _few_lines(data: bytes) -> list[bytes]:
         line, _, data = data.partition(b"\n")
         lines.append(line)
     return lines
+
+
+@lru_cache(maxsize=_MAX_NAMES)
+def _name_in(head: bytes) -> str | None:
+    """What `_read_head` returns; kept for all streams, behind the tables of their own."""
+    if not head:
+        return None
+    match = _NAME_LINE.fullmatch(head)
+    if match is None:
+        return _UNKNOWN
+    return _name_or_none(match[1])
 
 
 def _text(value: bytes) -> str:

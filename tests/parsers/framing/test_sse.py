@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.build_kind import compiled
 from streamlib_parsers.framing import Frame
-from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming, _has_few_lines
+from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming, _has_few_lines, _name_in
 from tests.support.cases import each_case
 from tests.support.metrics import figure
 from tests.support.partitions import (
@@ -458,6 +458,16 @@ def test_invented_event_names_do_not_grow_the_table() -> None:
 def test_event_names_of_one_stream_are_unknown_to_another() -> None:
     SSEFraming().feed(b"event: a\ndata: x\n\nevent: a\ndata: x\n\n")
     assert SSEFraming()._names == {}
+
+
+def test_names_kept_for_all_streams_are_bounded_and_short() -> None:
+    for number in range(100):
+        assert SSEFraming().single(b"event: n%d\ndata: x\n\n" % number) == (f"n{number}", b"x")
+    assert _name_in.cache_info().currsize <= 64
+    before = _name_in.cache_info()
+    assert SSEFraming().single(b"x" * 1000) is None
+    assert SSEFraming().single(b"event: " + b"n" * 300 + b"\ndata: x\n\n") is None
+    assert _name_in.cache_info() == before
 
 
 BOM_AT_START = b"\xef\xbb\xbfdata: a\n\n"
