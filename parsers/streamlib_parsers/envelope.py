@@ -55,7 +55,7 @@ class Envelope:
         """Whether `Created` was emitted."""
         self._inferred_end = ""
         """The detail of the first `note_inferred_end`."""
-        self._metadata: dict[str, Any] = {}
+        self.known_metadata: dict[str, Any] = {}
         """Envelope keys emitted so far, with their values: only changed ones are emitted again."""
 
     # --- the events ---
@@ -143,15 +143,15 @@ class Envelope:
         if not values:
             return
         changed = dict(values)
-        if self._metadata:
+        if self.known_metadata:
             changed = {
                 key: value
                 for key, value in values.items()
-                if self._metadata.get(key, _MISSING) != value
+                if self.known_metadata.get(key, _MISSING) != value
             }
         if changed:
             changed = self._clean(changed)
-            self._metadata.update(changed)
+            self.known_metadata.update(changed)
             self._events.append(ResponseMetadata(changed, seq=self._next_seq()))
 
     def other_metadata(self, values: Mapping[str, Any], typed_keys: Set[str]) -> None:

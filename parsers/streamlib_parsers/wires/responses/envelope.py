@@ -22,8 +22,6 @@ class Envelope:
         self._assembler = assembler
         # The last `response.status`; named in the error if the stream is truncated.
         self.status: str | None = None
-        # Metadata keys that had a value once; from then on null is reported too.
-        self._reported_keys: set[str] = set()
         # The last response object, which the next event may repeat.
         self._latest: dict[str, Any] = {}
         # The usage object, merged over the stream.
@@ -59,14 +57,15 @@ class Envelope:
             values: the keys.
             typed_keys: those that are no metadata.
         """
-        known = self._reported_keys
-        reported = {
+        known = self._assembler.known_metadata
+        changed = {
             key: value
             for key, value in values.items()
-            if key not in typed_keys and (value or key in known or isinstance(value, (int, float)))
+            if key not in typed_keys
+            and value != known.get(key)
+            and (value or key in known or isinstance(value, (int, float)))
         }
-        self._reported_keys.update(reported)
-        self._assembler.metadata(reported)
+        self._assembler.metadata(changed)
 
 
 def usage(raw: dict[str, Any]) -> Usage:

@@ -32,7 +32,7 @@ An item that carries call and result in one stays one item: its results (`output
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
@@ -139,9 +139,9 @@ XAI_CALL_ID: Final = "xs_call"
 tool was offered; later models send `x_search_call`. Source: recorded items in the tests of clients
 of xAI's Responses API; a caller's own call has an id `call_…`."""
 
-_TEXT_KEYS: Final = ("type", "text", "annotations", "logprobs")
-_REFUSAL_KEYS: Final = ("type", "refusal")
-_COMMON_KEYS: Final = ("type", "id", "status")
+_TEXT_KEYS: Final = frozenset({"type", "text", "annotations", "logprobs"})
+_REFUSAL_KEYS: Final = frozenset({"type", "refusal"})
+_COMMON_KEYS: Final = frozenset({"type", "id", "status"})
 _ROLES: Final = get_args(Role)
 
 _REDUNDANT_STATUSES: Final = (None, *get_args(ItemStatus), "in_progress")
@@ -226,7 +226,7 @@ def _common_fields(
     Returns:
         `id`, `status` and, as `native`, all keys that no typed field holds.
     """
-    rest = _untyped(block, (*_COMMON_KEYS, *typed_keys))
+    rest = _untyped(block, _COMMON_KEYS.union(typed_keys))
     for key, value in native.items():
         if value is not None:
             rest[key] = value
@@ -235,7 +235,9 @@ def _common_fields(
     return {"id": _id(block), "status": _status(block), "native": rest or None}
 
 
-def _untyped(values: JsonObject, typed_keys: Collection[str]) -> JsonObject:
+def _untyped(values: JsonObject, typed_keys: Set[str]) -> JsonObject:
+    if values.keys() <= typed_keys:
+        return {}
     return {key: value for key, value in values.items() if key not in typed_keys}
 
 
@@ -537,8 +539,8 @@ def with_agent(item: ResponseItem) -> ResponseItem:
     agent = agent_name(native["agent"])
     if agent is None:
         return item
-    rest = _untyped(native, ("agent",))
-    further = _untyped(native["agent"], ("agent_name",))
+    rest = _untyped(native, {"agent"})
+    further = _untyped(native["agent"], {"agent_name"})
     if further:
         rest["agent"] = further
     return msgspec.structs.replace(item, native=rest or None, agent=agent)
