@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any
 
 import pytest
 
 from streamlib.testing.bench import bodies
-from streamlib.testing.bench.responses import SampleCall, SampleText
+from streamlib.testing.bench.responses import SampleCall, SampleReasoning, SampleText
 from streamlib_parsers import (
     Failed,
     Image,
@@ -18,6 +19,7 @@ from streamlib_parsers import (
     Reasoning,
     Refusal,
     Text,
+    WireApi,
     envelope,
     json_text,
     parser,
@@ -30,7 +32,7 @@ from streamlib_parsers.framing import Frame
 from streamlib_parsers.items import Origin
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
-from streamlib_parsers.protocol import Parser
+from streamlib_parsers.protocol import WIRE_APIS, Parser
 from tests.support.dialect_calls import (
     TOOLS,
 )
@@ -51,6 +53,24 @@ def test_parser_reads_a_bytearray() -> None:
     body = b"".join(bodies.messages([SampleText(["a", "b", "c"])]))
     read = parser("messages")
     assert [*read.feed(bytearray(body)), *read.close()] == events_of("messages", body)
+
+
+@pytest.mark.parametrize("wire", WIRE_APIS)
+@pytest.mark.parametrize("size", [1, 3])
+def test_ended_response_leaves_nothing_to_the_collector(wire: WireApi, size: int) -> None:
+    """Complete, or truncated: what refers to itself stays in memory until the collector runs."""
+    call = SampleCall("call_0", "f", ['{"k":', "1}"])
+    events = list(getattr(bodies, wire)([SampleReasoning(["a"]), SampleText(["b"]), call]))
+    events_of(wire, b"".join(events))  # loads the modules of the wire
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        gc.collect()
+        events_of(wire, b"".join(events[: len(events) * size // 3]))
+        assert gc.collect() == 0
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @pytest.mark.skipif(compiled, reason="no function of a compiled module is replaced")

@@ -186,6 +186,10 @@ class CallState:
         return False
 
 
+def _nothing_to_close() -> None:
+    """What is called before a call is opened once the response is over."""
+
+
 class Calls:
     """The calls of one choice, in order of start."""
 
@@ -397,10 +401,12 @@ class Calls:
     # --- the end ---
 
     def flush(self) -> None:
-        """Emit what is still buffered. May be called twice.
+        """Emit what is still buffered, at the end. May be called twice.
 
         A call without a name is opened, but never callable.
         """
+        # It refers to the choice, and the choice to this: both would wait for the collector.
+        self._before_open = _nothing_to_close
         for call in self._states:
             self._emit_rest(call)
 
