@@ -108,7 +108,9 @@ class Flow:
                 self._end_by_back(self._back)
             return
         front = self._front
-        self._let_out(front.feed(event))  # type: ignore[arg-type]
+        events = front.feed(event)  # type: ignore[arg-type]
+        if events:
+            self._let_out(events)
         if front.done:
             self._settle()
 

@@ -45,7 +45,8 @@ class StreamedText:
 class StreamedItem:
     """The texts of an open item."""
 
-    def __init__(self, item: ResponseItem | None = None) -> None:
+    def __init__(self, index: int, item: ResponseItem | None = None) -> None:
+        self.index = index
         self.choice = item.choice if item is not None else 0
         self.is_free_text = isinstance(item, CustomToolCall)
         self.parts: dict[tuple[type, int], StreamedText] = {}

@@ -112,6 +112,9 @@ class TextEvents(PlainMachine):
         self._rule = rule
         self._changes = rule.changes
         self._items: dict[int, StreamedItem] = {}
+        """The open items, by index."""
+        self._growing = StreamedItem(-1)
+        """The open item of the last delta."""
         self._notes: list[ResponseEvent] = []
         """Notices of text machines, to be emitted before what comes next."""
         self._handlers: dict[type, Callable[[Any], list[ResponseEvent]]] = {
@@ -125,7 +128,7 @@ class TextEvents(PlainMachine):
         if rule.changes_copies:
             self._handlers |= dict.fromkeys(_COPIES, self._change_copy)
         for kind in rule.kinds:
-            self._handlers[kind] = self._grow
+            self._handlers[kind] = self._grow_other
 
     @property
     def buffered(self) -> int:
@@ -138,16 +141,56 @@ class TextEvents(PlainMachine):
                 count += sum([len(event.delta) for event in waiting])
         return count
 
-    def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+    def feed(self, event: Any) -> list[ResponseEvent]:
         """The events to emit now."""
+        item = self._growing
+        part = item.current
+        # Asked first: most events are a further delta of the same text.
+        if (
+            part is None
+            or part.kind is not type(event)
+            or part.position != getattr(event, part.key)
+            or item.index != event.index
+        ):
+            return self._feed_other(event)
+        text = event.delta
+        # Log probabilities stay on a delta that comes out as it is, with nothing of another one.
+        has_logprobs = getattr(event, "logprobs", None) is not None
+        is_alone = not (has_logprobs and part.buffered)
+        fragments = part.feed(text)
+        part.last = event
+        if self._changes:
+            part.received.append(text)
+            part.emitted += fragments
+        events: list[ResponseEvent] = []
+        if has_logprobs:
+            is_alone = is_alone and not part.buffered
+        for fragment in fragments:
+            if fragment == text and is_alone:
+                events.append(event)
+            elif has_logprobs:
+                events.append(with_fields(event, delta=fragment, logprobs=None))
+            else:
+                events.append(with_fields(event, delta=fragment))
+        if not (text or fragments or part.buffered):
+            events.append(event)
+        if item.waiting and not part.buffered:
+            events += self._release(item)
+        if self._notes:
+            events = self._taken_notes() + events
+        return events
+
+    def _feed_other(self, event: Any) -> list[ResponseEvent]:
         handler = self._handlers.get(type(event))
         if handler is None:
             return [event]
         events = handler(event)
-        if self._notes:
-            events = self._notes + events
-            self._notes = []
-        return events
+        return self._taken_notes() + events
+
+    def _taken_notes(self) -> list[ResponseEvent]:
+        notes = self._notes
+        self._notes = []
+        return notes
 
     def close(self) -> list[ResponseEvent]:
         """What is buffered of items that the source has not closed."""
@@ -168,8 +211,8 @@ class TextEvents(PlainMachine):
     def texts_of(self, event: ResponseEvent) -> None:
         """Passes through the machines what `feed` would, of copies and of texts without deltas."""
         if isinstance(event, (OutputItemDone, OutputItemAdded)):
-            item = self._items.get(event.index) or StreamedItem(event.item)
-            self._changed_item(event.index, event.item, item)
+            item = self._items.get(event.index) or StreamedItem(event.index, event.item)
+            self._changed_item(event.item, item)
             for annotation in item.annotations:
                 self._copy(annotation.annotation)
         elif isinstance(event, AnnotationAdded):
@@ -180,60 +223,32 @@ class TextEvents(PlainMachine):
 
     # --- deltas ---
 
-    def _grow(self, event: Any) -> list[ResponseEvent]:
+    def _grow_other(self, event: Any) -> list[ResponseEvent]:
+        """A delta of another item or part than the one before it."""
         item = self._items.get(event.index)
         if item is None:
             # A hand-made list may have deltas of an item that was never added.
-            item = self._items[event.index] = StreamedItem()
-        part = item.current
-        if (
-            part is None
-            or part.kind is not type(event)
-            or part.position != getattr(event, part.key)
-        ):
-            return self._grow_other(item, event)
-        text = event.delta
-        # Log probabilities stay on a delta that comes out as it is, with nothing of another one.
-        bare = _without_logprobs(event)
-        is_whole = bare is event or not part.buffered
-        fragments = part.feed(text)
-        part.last = event
-        if self._changes:
-            part.received.append(text)
-            part.emitted += fragments
+            item = self._items[event.index] = StreamedItem(event.index)
         events: list[ResponseEvent] = []
-        if fragments:
-            is_whole = bare is event or (is_whole and not part.buffered)
-            for fragment in fragments:
-                if is_whole and fragment == text:
-                    events.append(event)
-                else:
-                    events.append(with_fields(bare, delta=fragment))
-        elif not (text or part.buffered):
-            events.append(event)
-        if item.waiting and not part.buffered:
-            events += self._release(item)
-        return events
-
-    def _grow_other(self, item: StreamedItem, event: Any) -> list[ResponseEvent]:
-        """A delta of another part than the one before it."""
-        events: list[ResponseEvent] = []
-        current = item.current
         key = (type(event), delta_position(event))
-        if current is not None and current.buffered:
+        part = item.parts.get(key)
+        current = item.current
+        if current is not None and current is not part and current.buffered:
             if self._changes:
                 item.waiting.setdefault(key, []).append(event)
                 return []
             events = self._close_part(current)
-        item.current = self._part(item, key, event)
-        return events + self._grow(event)
+        self._begin(item, key, event)
+        return events + self.feed(event)
 
-    def _part(self, item: StreamedItem, key: tuple[type, int], event: Any) -> StreamedText:
+    def _begin(self, item: StreamedItem, key: tuple[type, int], event: Any) -> None:
+        """The part that a delta belongs to: now it is the one that grows."""
         part = item.parts.get(key)
         if part is None:
-            part = StreamedText(self._machine(type(event), item, event.index), event)
+            part = StreamedText(self._machine(type(event), item), event)
             item.parts[key] = part
-        return part
+        item.current = part
+        self._growing = item
 
     def _release(self, item: StreamedItem) -> list[ResponseEvent]:
         """Lets out parts that waited, until one is not known to its end."""
@@ -242,9 +257,9 @@ class TextEvents(PlainMachine):
         item.waiting = OrderedDict()
         while waiting and not (item.current is not None and item.current.buffered):
             key, deltas = waiting.popitem(last=False)
-            item.current = self._part(item, key, deltas[0])
+            self._begin(item, key, deltas[0])
             for delta in deltas:
-                events += self._grow(delta)
+                events += self.feed(delta)
         item.waiting = waiting
         return events
 
@@ -253,8 +268,7 @@ class TextEvents(PlainMachine):
         events: list[ResponseEvent] = []
         while item.current is not None:
             events += self._close_part(item.current)
-            if not item.waiting:
-                break
+            item.current = None
             events += self._release(item)
         return events
 
@@ -265,13 +279,13 @@ class TextEvents(PlainMachine):
         bare = _without_logprobs(part.last)
         return [with_fields(bare, delta=fragment) for fragment in fragments]
 
-    def _machine(self, kind: type, item: StreamedItem, index: int) -> TextMachine:
+    def _machine(self, kind: type, item: StreamedItem) -> TextMachine:
         codes: set[str] = set()
 
         def note(code: str) -> None:
             if code not in codes:
                 codes.add(code)
-                self._notes.append(Notice(code, index=index))
+                self._notes.append(Notice(code, index=item.index))
 
         if item.is_free_text:
             kind = CustomToolCall
@@ -280,16 +294,16 @@ class TextEvents(PlainMachine):
     # --- items ---
 
     def _add(self, event: OutputItemAdded) -> list[ResponseEvent]:
-        item = self._items[event.index] = StreamedItem(event.item)
+        item = self._growing = self._items[event.index] = StreamedItem(event.index, event.item)
         if not self._changes or event.item.native is None:
             return [event]
-        changed = self._changed_item(event.index, event.item, item)
+        changed = self._changed_item(event.item, item)
         return [with_fields(event, item=changed)]
 
     def _finish(self, event: OutputItemDone) -> list[ResponseEvent]:
         item = self._items.get(event.index)
         if item is None:
-            item = StreamedItem(event.item)
+            item = StreamedItem(event.index, event.item)
         events = self._flush(item)
         self._items.pop(event.index, None)
         if not self._changes:
@@ -297,18 +311,17 @@ class TextEvents(PlainMachine):
             return events
         for annotation in item.annotations:
             events += self._decided_annotation(annotation, item)
-        changed = self._changed_item(event.index, event.item, item)
+        changed = self._changed_item(event.item, item)
         # The notices of the item come before its end.
-        events += self._notes
-        self._notes = []
+        events += self._taken_notes()
         if changed is not event.item:
             event = with_fields(event, item=changed)
         events.append(event)
         return events
 
-    def _changed_item(self, index: int, item: ResponseItem, streamed: StreamedItem) -> ResponseItem:
+    def _changed_item(self, item: ResponseItem, streamed: StreamedItem) -> ResponseItem:
         """A final item with the texts that were emitted; the same object if nothing changes."""
-        texts = _ItemTexts(self, index, streamed)
+        texts = _ItemTexts(self, streamed)
         fields: dict[str, Any] = {}
         kinds = self._rule.kinds
         match item:
@@ -322,7 +335,7 @@ class TextEvents(PlainMachine):
                 if is_changed and item.signature is not None:
                     # It signs a text that is no longer there.
                     fields["signature"] = None
-                    self._notes.append(Notice("signature_dropped", index=index))
+                    self._notes.append(Notice("signature_dropped", index=streamed.index))
             case FunctionCall() | ServerToolCall() | ToolSearchCall():
                 fields["arguments"] = texts.text(FunctionCallArgumentsDelta, item.arguments)
             case CustomToolCall():
@@ -424,11 +437,10 @@ class TextEvents(PlainMachine):
 class _ItemTexts:
     """The texts of a final item: those that were emitted, or new ones where they differ."""
 
-    def __init__(self, events: TextEvents, index: int, streamed: StreamedItem) -> None:
+    def __init__(self, events: TextEvents, streamed: StreamedItem) -> None:
         self._events = events
         self._streamed = streamed
         self._dropped = streamed.dropped
-        self._index = index
         self._emitted: dict[tuple[type, str], list[str]] = {}
         """What was received -> what was emitted; first ones last."""
         reasoning: list[StreamedText] = []
@@ -472,7 +484,7 @@ class _ItemTexts:
                 # Reported when its event came.
                 self._dropped -= 1
             else:
-                self._events._notes.append(dropped_annotation(self._index))
+                self._events._notes.append(dropped_annotation(self._streamed.index))
         return tuple(annotations)
 
     def text(self, kind: type, text: str) -> str:
@@ -488,7 +500,7 @@ class _ItemTexts:
         notes = self._events._notes
 
         def note(code: str) -> None:
-            notice = Notice(code, index=self._index)
+            notice = Notice(code, index=streamed.index)
             if notice not in notes:
                 notes.append(notice)
 

@@ -24,10 +24,10 @@ LONGEST_UNIT: Final = 2000
 """Characters after which a unit is cut, at its last space: a page of text, of a stream that has no
 boundaries otherwise. Nothing waits for longer."""
 
-_ANY_WORD: Final = re.compile(r"(?:\A\s++)?+\S++\s*+")
-_WORD_AND_SPACE: Final = re.compile(r"\s*+\S++\s++(?=\S)")
-"""White space before the first word belongs to it. It is looked for at the beginning alone: at each
-position, a text of white space would take the square of its length."""
+_SHORT: Final = 256
+"""Characters that are divided word by word: of more, copies of the rest would take the square."""
+
+_SPACE_BEFORE_WORD: Final = re.compile(r"\s(?=\S)")
 
 _CLOSING: Final = r"""[])"'\u2019\u201d\u00bb*_]"""
 """What may stand between the mark that ends a sentence and the space: quotes, brackets, stars."""
@@ -160,24 +160,38 @@ class Units:
 
 
 class WordUnits(Units):
-    """Words, with the white space behind them."""
+    """Words, with the white space behind them. White space before the first one belongs to it."""
+
+    def __init__(self, longest: int = LONGEST_UNIT) -> None:
+        super().__init__(longest)
+        self._short = min(longest, _SHORT)
 
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
-        if len(self._text) + len(text) > self._longest:
+        held = self._text
+        if len(held) + len(text) > self._short:
             return super().feed(text)
-        text = self._text + text
-        units = _ANY_WORD.findall(text)
-        if len(units) < 2:
-            self._text = text
-            return []
-        self._text = units.pop()
+        text = held + text
+        units: list[str] = []
+        divided = text.split(None, 1)
+        while len(divided) == 2:
+            rest = divided[1]
+            units.append(text[: -len(rest)])
+            text = rest
+            divided = text.split(None, 1)
+        self._text = text
+        self._scanned = 0
         return units
 
     def _end(self, start: int, limit: int) -> int:
-        # From its beginning: words are short, and no longer than a unit.
-        match = _WORD_AND_SPACE.match(self._text, start, limit)
-        return -1 if match is None else match.end()
+        text = self._text
+        position = max(start, self._scanned - 1)
+        while space := _SPACE_BEFORE_WORD.search(text, position, limit):
+            position = space.end()
+            if not text[start:position].isspace():
+                return position
+        self._scanned = limit
+        return -1
 
 
 class LineUnits(Units):
