@@ -34,7 +34,6 @@ class Call:
     ) -> None:
         self.argument = argument
         self.result: Any = None
-        self.has_ended = False
         self.error: BaseException | None = None
         """What the function raised: raised again after the events before it."""
         self._function = function
@@ -60,15 +59,16 @@ class Call:
             raise
         except BaseException as error:  # noqa: BLE001  # else a group of tasks would wrap it
             self.error = error
-        self.has_ended = True
 
 
 class CallSlot:
     """An event, and the calls that it waits for; None: not yet known which."""
 
-    def __init__(self, event: ResponseEvent, calls: list[Call] | None) -> None:
+    def __init__(self, event: ResponseEvent) -> None:
         self.event = event
-        self.calls = calls
+        self.calls: list[Call] | None = None
+        self.left = 0
+        """Calls that have not ended. Counted: an item without deltas may have thousands."""
 
 
 class SlotMachine(PlainMachine):
@@ -85,7 +85,7 @@ class SlotMachine(PlainMachine):
         """Events that have not left."""
         self._function = function
         self._at_once = at_once
-        self._to_start: deque[Call] = deque()
+        self._to_start: deque[tuple[CallSlot, Call]] = deque()
         self._running = 0
         """Calls that have begun and not ended."""
         self._waiting_slots = 0
@@ -103,7 +103,7 @@ class SlotMachine(PlainMachine):
 
     def due(self) -> float | None:
         """0 when the first event need not wait any longer, or another call may begin."""
-        if self.slots and _is_ready(self.slots[0]):
+        if self.slots and not self.slots[0].left:
             return 0.0
         if self._to_start and self._running < self._at_once:
             return 0.0
@@ -114,28 +114,29 @@ class SlotMachine(PlainMachine):
         events: list[ResponseEvent] = []
         while self.slots and not self.done:
             slot = self.slots[0]
-            if slot.calls is None:
-                slot.calls = self._called(self.arguments_later(slot.event))
-            if not _is_ready(slot):
+            calls = slot.calls
+            if calls is None:
+                calls = self._call(slot, self.arguments_later(slot.event))
+            if slot.left:
                 break
-            errors = [call.error for call in slot.calls if call.error is not None]
+            errors = [call.error for call in calls if call.error is not None]
             if errors and events:
                 break  # raised at the next call, after the events before it
             self.slots.popleft()
-            self._waiting_slots -= bool(slot.calls)
+            self._waiting_slots -= bool(calls)
             if errors:
                 self.drop()
                 if errors[0] is self.interruption:
                     self.interruption = None
                 raise errors[0]
-            events += self.finished(slot.event, slot.calls)
+            events += self.finished(slot.event, calls)
         return events
 
     def calls(self) -> list[Callable[[], Awaitable[None]]]:
         """The calls to start now."""
         started: list[Callable[[], Awaitable[None]]] = []
         while self._to_start and self._running < self._at_once:
-            started.append(partial(self._run, self._to_start.popleft()))
+            started.append(partial(self._run, *self._to_start.popleft()))
             self._running += 1
         return started
 
@@ -163,9 +164,11 @@ class SlotMachine(PlainMachine):
     def take(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
         """Puts events in slots; what need not wait."""
         for event in events:
+            slot = CallSlot(event)
+            self.slots.append(slot)
             arguments = self.arguments(event)
-            calls = None if arguments is None else self._called(arguments)
-            self.slots.append(CallSlot(event, calls))
+            if arguments is not None:
+                self._call(slot, arguments)
         return self.expire()
 
     def drop(self) -> None:
@@ -173,19 +176,18 @@ class SlotMachine(PlainMachine):
         self.slots.clear()
         self._to_start.clear()
 
-    def _called(self, arguments: Iterable[Any]) -> list[Call]:
-        calls = [Call(self._function, argument, self.checked) for argument in arguments]
-        self._to_start += calls
-        self._waiting_slots += bool(calls)
-        return calls
+    def _call(self, slot: CallSlot, arguments: Iterable[Any]) -> list[Call]:
+        """The calls of a slot; they begin when there is room."""
+        slot.calls = [Call(self._function, argument, self.checked) for argument in arguments]
+        slot.left = len(slot.calls)
+        self._to_start += [(slot, call) for call in slot.calls]
+        self._waiting_slots += bool(slot.calls)
+        return slot.calls
 
-    async def _run(self, call: Call) -> None:
+    async def _run(self, slot: CallSlot, call: Call) -> None:
         await call.run()
+        slot.left -= 1
         self._running -= 1
         if call.error is not None and not isinstance(call.error, Exception):
             # The reader may leave before this event's turn: the end of the block raises it then.
             self.interruption = call.error
-
-
-def _is_ready(slot: CallSlot) -> bool:
-    return slot.calls is None or all(call.has_ended for call in slot.calls)

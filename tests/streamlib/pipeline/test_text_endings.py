@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -296,6 +297,26 @@ def test_guard_keeps_what_it_allows_without_deltas() -> None:
     [done] = [event.item for event in out if isinstance(event, OutputItemDone)]
     assert isinstance(done, Message)
     assert (done.text, done.status) == ("All is well. ", "incomplete")
+
+
+def test_guard_of_an_item_with_many_units_is_linear() -> None:
+    def work(count: int) -> int:
+        """Python frames that are entered while an item without deltas is checked."""
+        frames = 0
+
+        def note(_frame: object, event: str, _argument: object) -> None:
+            nonlocal frames
+            frames += event == "call"
+
+        events = streamed("word " * count)
+        sys.setprofile(note)
+        try:
+            piped(events, aggregate() | guard(bool, by="word"))
+        finally:
+            sys.setprofile(None)
+        return frames
+
+    assert work(1_200) < 2.3 * work(600)
 
 
 @pytest.mark.parametrize("stage", [stop_at("STOP"), limit(characters=4)])
