@@ -339,6 +339,15 @@ TEXT_DELTAS: Final = (
 )
 """Events that append to a text of an item; calls have their arguments as text."""
 
+TextDelta: TypeAlias = (
+    OutputTextDelta
+    | ReasoningContentDelta
+    | FunctionCallArgumentsDelta
+    | ReasoningSummaryDelta
+    | RefusalDelta
+)
+"""One of them."""
+
 TOKEN_EVENTS: Final = frozenset({*TEXT_DELTAS, MediaDelta})
 """Events that hold output of a model."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import groupby
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,8 +13,8 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from streamlib.pipeline.pacing import TextDelta, joined, text_key
 from streamlib.pipeline.reading import BatchSource, EventLists
+from streamlib.pipeline.streamed_texts import TextKey, joined, text_key
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import TEXT_DELTAS, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
@@ -278,18 +279,14 @@ class TeeReader(TaskBlock):
 def _joined_neighbours(events: Iterable[ResponseEvent]) -> deque[ResponseEvent]:
     """The same events, with deltas of one text that follow each other as one."""
     let_out: deque[ResponseEvent] = deque()
-    deltas: list[TextDelta] = []
-    for event in events:
-        if not isinstance(event, TEXT_DELTAS):
-            if deltas:
-                let_out.append(joined(deltas))
-                deltas = []
-            let_out.append(event)
-            continue
-        if deltas and text_key(deltas[0]) != text_key(event):
+    for key, neighbours in groupby(events, _text_of):
+        if key is None:
+            let_out.extend(neighbours)
+        else:
+            deltas: list[Any] = list(neighbours)
             let_out.append(joined(deltas))
-            deltas = []
-        deltas.append(event)
-    if deltas:
-        let_out.append(joined(deltas))
     return let_out
+
+
+def _text_of(event: ResponseEvent) -> TextKey | None:
+    return text_key(event) if isinstance(event, TEXT_DELTAS) else None

@@ -6,35 +6,13 @@ import re
 from collections import deque
 from typing import Any, Final, Literal, TypeAlias
 
-import msgspec
-
 from streamlib.pipeline.endings import STOPPED, OpenItems
 from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.stages import Keep
+from streamlib.pipeline.streamed_texts import TextKey, bare_delta, joined, text_key
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
-from streamlib_parsers.events import (
-    TEXT_DELTAS,
-    Failed,
-    FunctionCallArgumentsDelta,
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
-    ResponseEvent,
-)
-
-TextDelta: TypeAlias = (
-    OutputTextDelta
-    | ReasoningContentDelta
-    | ReasoningSummaryDelta
-    | FunctionCallArgumentsDelta
-    | RefusalDelta
-)
-"""Deltas that can be joined."""
-
-TextKey: TypeAlias = tuple[type[TextDelta], int, int]
-"""The text that a delta belongs to: its kind, the item's index, the part's or paragraph's index."""
+from streamlib_parsers.events import TEXT_DELTAS, Failed, ResponseEvent, TextDelta
 
 BEGINNING: Final = float("-inf")
 """The time before the first delta."""
@@ -129,37 +107,6 @@ def coalesce(interval: float = 1 / 60) -> Keep:
     """
     check_seconds("interval", interval, may_be_zero=True)
     return Keep(lambda clock: _Coalesce(interval, clock), f"coalesce({interval:g})")
-
-
-def text_key(event: TextDelta) -> TextKey:
-    """The text that a delta belongs to."""
-    match event:
-        case ReasoningSummaryDelta():
-            return type(event), event.index, event.summary_index
-        case FunctionCallArgumentsDelta():
-            return type(event), event.index, 0
-        case _:
-            return type(event), event.index, event.content_index
-
-
-def joined(deltas: list[TextDelta]) -> TextDelta:
-    """Deltas of one text as one, with the number of the last."""
-    if len(deltas) == 1:
-        return deltas[0]
-    text = "".join([event.delta for event in deltas])
-    last = deltas[-1]
-    if not isinstance(last, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
-        return msgspec.structs.replace(last, delta=text)
-    logprobs: list[Any] = []
-    for event in deltas:
-        known: Any = getattr(event, "logprobs", None)
-        if known:
-            logprobs += known
-        elif event.delta:
-            # A stage has changed this one, or the wire sent it so. Those of a part would seem to
-            # be those of the whole.
-            return msgspec.structs.replace(last, delta=text, logprobs=None)
-    return msgspec.structs.replace(last, delta=text, logprobs=tuple(logprobs) or None)
 
 
 # --- an even pace ---
@@ -298,20 +245,12 @@ class _Smooth(PlainMachine):
             is_whole = not (is_last and self._is_by_word) or unit[-1:].isspace()
             if len(unit) > LONGEST_WORD:
                 is_whole = True
-            waiting = _Waiting(with_text(delta, unit), arrived, is_whole=is_whole)
+            part = delta if unit == text else bare_delta(delta, unit)
+            waiting = _Waiting(part, arrived, is_whole=is_whole)
             self._queue.append(waiting)
             self._units += 1
             self._characters += len(unit)
             arrived = now
-
-
-def with_text(delta: TextDelta, text: str) -> TextDelta:
-    """The delta with another text; log probabilities are those of the text that it had."""
-    if delta.delta == text:
-        return delta
-    if isinstance(delta, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
-        return msgspec.structs.replace(delta, delta=text, logprobs=None)
-    return msgspec.structs.replace(delta, delta=text)
 
 
 def smooth(by: Unit = "word", lag: float = 0.5) -> Keep:

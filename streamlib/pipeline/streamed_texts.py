@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from streamlib.pipeline.units import TextMachine
-from streamlib_parsers.events import DELTA_KEYS, AnnotationAdded, Notice
+from streamlib_parsers.events import DELTA_KEYS, AnnotationAdded, Notice, TextDelta
 from streamlib_parsers.items import CustomToolCall, JsonObject, ResponseItem
 
 _OFFSETS: Final = (("start_index", "end_index"), ("startIndex", "endIndex"), ("start", "end"))
 """Keys under which citations name the text that they support."""
+
+
+DeltaT = TypeVar("DeltaT", bound=TextDelta)
+
+TextKey: TypeAlias = tuple[type, int, int]
+"""The text that a delta belongs to: its kind, the item's index, the part's or paragraph's index."""
 
 
 class StreamedText:
@@ -22,7 +31,7 @@ class StreamedText:
         self.kind = type(event)
         self.key = DELTA_KEYS[self.kind][-1]
         """The field of its deltas that names it."""
-        self.position = delta_position(event)
+        self.position = text_key(event)[-1]
         self.last = event
         """The delta that was fed last."""
         self.received: list[str] = []
@@ -49,10 +58,10 @@ class StreamedItem:
         self.index = index
         self.choice = item.choice if item is not None else 0
         self.is_free_text = isinstance(item, CustomToolCall)
-        self.parts: dict[tuple[type, int], StreamedText] = {}
+        self.parts: dict[TextKey, StreamedText] = {}
         self.current: StreamedText | None = None
         """The part whose text grows."""
-        self.waiting: OrderedDict[tuple[type, int], list[Any]] = OrderedDict()
+        self.waiting: OrderedDict[TextKey, list[Any]] = OrderedDict()
         """Deltas of further parts. They wait until the text of the current one is known: readers
         that join all parts must get them in their order."""
         self.annotations: list[AnnotationAdded] = []
@@ -93,7 +102,34 @@ def citation_offsets(annotation: JsonObject) -> tuple[int, int] | None:
     return None
 
 
-def delta_position(event: Any) -> int:
-    """Which text of its kind a delta belongs to, in its item."""
-    position: int = getattr(event, DELTA_KEYS[type(event)][-1])
-    return position
+def text_key(event: Any) -> TextKey:
+    """The text that a delta belongs to."""
+    kind = type(event)
+    return kind, event.index, getattr(event, DELTA_KEYS[kind][-1])
+
+
+def bare_delta(event: DeltaT, text: str) -> DeltaT:
+    """The delta with another text: without log probabilities, which are those of its own."""
+    if getattr(event, "logprobs", None) is None:
+        return replace(event, delta=text)
+    return replace(event, delta=text, logprobs=None)
+
+
+def joined(deltas: Sequence[TextDelta]) -> TextDelta:
+    """Deltas of one text as one, with the number of the last."""
+    last = deltas[-1]
+    if len(deltas) == 1:
+        return last
+    text = "".join([event.delta for event in deltas])
+    logprobs: list[Any] = []
+    for event in deltas:
+        known: Any = getattr(event, "logprobs", None)
+        if known:
+            logprobs += known
+        elif event.delta:
+            # A stage has changed this one, or the wire sent it so. Those of a part would seem to
+            # be those of the whole.
+            return bare_delta(last, text)
+    if not logprobs:
+        return bare_delta(last, text)
+    return replace(last, delta=text, logprobs=tuple(logprobs))

@@ -18,10 +18,12 @@ from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.streamed_texts import (
     StreamedItem,
     StreamedText,
+    TextKey,
+    bare_delta,
     citation_offsets,
-    delta_position,
     dropped_annotation,
     supports_same,
+    text_key,
 )
 from streamlib.pipeline.units import TextMachine
 from streamlib_parsers.events import (
@@ -169,7 +171,7 @@ class TextEvents(PlainMachine):
             if fragment == text and is_alone:
                 events.append(event)
             elif has_logprobs:
-                events.append(with_fields(event, delta=fragment, logprobs=None))
+                events.append(bare_delta(event, fragment))
             else:
                 events.append(with_fields(event, delta=fragment))
         if not (text or fragments or part.buffered):
@@ -230,7 +232,7 @@ class TextEvents(PlainMachine):
             # A hand-made list may have deltas of an item that was never added.
             item = self._items[event.index] = StreamedItem(event.index)
         events: list[ResponseEvent] = []
-        key = (type(event), delta_position(event))
+        key = text_key(event)
         part = item.parts.get(key)
         current = item.current
         if current is not None and current is not part and current.buffered:
@@ -241,7 +243,7 @@ class TextEvents(PlainMachine):
         self._begin(item, key, event)
         return events + self.feed(event)
 
-    def _begin(self, item: StreamedItem, key: tuple[type, int], event: Any) -> None:
+    def _begin(self, item: StreamedItem, key: TextKey, event: Any) -> None:
         """The part that a delta belongs to: now it is the one that grows."""
         part = item.parts.get(key)
         if part is None:
@@ -276,8 +278,7 @@ class TextEvents(PlainMachine):
         fragments = part.machine.close()
         if self._changes:
             part.emitted += fragments
-        bare = _without_logprobs(part.last)
-        return [with_fields(bare, delta=fragment) for fragment in fragments]
+        return [bare_delta(part.last, fragment) for fragment in fragments]
 
     def _machine(self, kind: type, item: StreamedItem) -> TextMachine:
         codes: set[str] = set()
@@ -364,7 +365,7 @@ class TextEvents(PlainMachine):
         offsets = citation_offsets(event.annotation)
         if item is None or offsets is None:
             return [self._changed_annotation(event)]
-        part = item.parts.get((OutputTextDelta, event.content_index))
+        part = item.parts.get((OutputTextDelta, event.index, event.content_index))
         known = 0
         if part is not None:
             known = sum(map(len, part.received)) - part.buffered
@@ -376,7 +377,7 @@ class TextEvents(PlainMachine):
     def _decided_annotation(
         self, event: AnnotationAdded, item: StreamedItem
     ) -> list[ResponseEvent]:
-        part = item.parts.get((OutputTextDelta, event.content_index))
+        part = item.parts.get((OutputTextDelta, event.index, event.content_index))
         if part is not None and not supports_same(event.annotation, *part.texts()):
             item.dropped += 1
             return [dropped_annotation(event.index)]
@@ -420,18 +421,12 @@ class TextEvents(PlainMachine):
                 container[key] = inner
         return copied[0]
 
-    def anew(
-        self,
-        text: str,
-        kind: type = OutputTextDelta,
-        choice: int = 0,
-        note: Callable[[str], None] = lambda code: None,
-    ) -> str:
-        """What becomes of a text of which no deltas were read."""
-        machine = self._rule.machine(kind, choice, note)
+    def anew(self, text: str, machine: TextMachine | None = None) -> str:
+        """What becomes of a text of which no deltas were read: by default, of a copy."""
+        if machine is None:
+            machine = self._rule.machine(OutputTextDelta, 0, lambda code: None)
         fragments = machine.feed(text)
-        fragments = fragments + machine.close()
-        return "".join(fragments)
+        return "".join([*fragments, *machine.close()])
 
 
 class _ItemTexts:
@@ -444,7 +439,7 @@ class _ItemTexts:
         self._emitted: dict[tuple[type, str], list[str]] = {}
         """What was received -> what was emitted; first ones last."""
         reasoning: list[StreamedText] = []
-        for _, part in sorted(streamed.parts.items(), key=_by_position, reverse=True):
+        for part in sorted(streamed.parts.values(), key=_position, reverse=True):
             self._put(part.kind, [part])
             if part.kind is ReasoningContentDelta:
                 reasoning.append(part)
@@ -494,25 +489,8 @@ class _ItemTexts:
         same = self._emitted.get((kind, text))
         if same:
             return same.pop()
-        streamed = self._streamed
-        if streamed.is_free_text:
-            kind = CustomToolCall
-        notes = self._events._notes
-
-        def note(code: str) -> None:
-            notice = Notice(code, index=streamed.index)
-            if notice not in notes:
-                notes.append(notice)
-
-        return self._events.anew(text, kind, streamed.choice, note)
+        return self._events.anew(text, self._events._machine(kind, self._streamed))
 
 
-def _by_position(entry: tuple[tuple[type, int], StreamedText]) -> int:
-    return entry[0][1]
-
-
-def _without_logprobs(event: Any) -> Any:
-    """The same delta without log probabilities: they are those of its own text."""
-    if getattr(event, "logprobs", None) is None:
-        return event
-    return with_fields(event, logprobs=None)
+def _position(part: StreamedText) -> int:
+    return part.position

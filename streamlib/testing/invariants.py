@@ -34,6 +34,7 @@ from streamlib_parsers.events import (
     ReasoningSummaryDelta,
     RefusalDelta,
     ResponseEvent,
+    TextDelta,
 )
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -44,15 +45,6 @@ from streamlib_parsers.items import (
     ResponseItem,
     ServerToolCall,
 )
-
-TextDelta: TypeAlias = (
-    OutputTextDelta
-    | ReasoningContentDelta
-    | ReasoningSummaryDelta
-    | FunctionCallArgumentsDelta
-    | RefusalDelta
-)
-"""Events whose `delta` is text of an item."""
 
 TextKey: TypeAlias = tuple[str, int]
 """Identifies a text of an item: its kind (a value of `TEXT_KINDS`), and the number of its part."""
