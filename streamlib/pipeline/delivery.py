@@ -12,7 +12,7 @@ from streamlib.pipeline.endings import TERMINAL
 from streamlib.pipeline.flow import CALL_OUTPUTS, ORDINARY, Flow
 from streamlib.pipeline.machine import Clock, ErrorMode, PlainMachine, Stage
 from streamlib.pipeline.measure import Measure, MeasuredUse
-from streamlib.pipeline.reading import Loops
+from streamlib.pipeline.reading import BatchSource, Loops
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -40,13 +40,16 @@ class Delivery:
     """The events of a `Flow`, one by one, and the response that they make.
 
     Args:
+        source: what the events come from.
         stages: from left to right.
         errors: what an exception of a stage becomes.
     """
 
-    def __init__(self, stages: Sequence[Stage], errors: ErrorMode) -> None:
+    def __init__(self, source: object, stages: Sequence[Stage], errors: ErrorMode) -> None:
         if errors not in ("raise", "event"):
             raise ValueError(f'errors is "raise" or "event", not {errors!r}')
+        self._upstream: object = getattr(source, "_delivery", source)
+        """The source, or what a sync pipeline delivers."""
         self._stages = tuple(stages)
         self._errors: ErrorMode = errors
         self._flow: Flow | None = None
@@ -79,7 +82,7 @@ class Delivery:
 
         In a run it is the current response, as `run.response` is.
         """
-        return self._accumulator.response
+        return self._whole._accumulator.response
 
     @property
     def snapshot(self) -> Response:
@@ -89,12 +92,22 @@ class Delivery:
     @property
     def report(self) -> tuple[StartFailure, ...]:
         """The starts of `fallback` or `race` that have failed, in order; of another stream none."""
+        if isinstance(self._upstream, (BatchSource, Delivery)):
+            return self._upstream.report
         return ()
 
     @property
     def is_selection(self) -> bool:
         """Whether the events are not all of a response, because a stage selects."""
-        return any(stage.selecting for stage in self._stages)
+        return self._whole is not self or any(stage.selecting for stage in self._stages)
+
+    @property
+    def _whole(self) -> Delivery:
+        """The pipeline that knows the response: where the source is a selection, that of it."""
+        upstream = self._upstream
+        if isinstance(upstream, Delivery) and upstream.is_selection:
+            return upstream._whole
+        return self
 
     @property
     def buffered(self) -> int:
@@ -135,6 +148,8 @@ class Delivery:
         Raises:
             LookupError: the item has neither arguments nor text.
         """
+        if self._whole is not self:
+            return self._whole.partial(index, kind)
         # Imported here because few pipelines need it.
         from streamlib.structured.item_views import ItemViews
 
@@ -153,7 +168,7 @@ class Delivery:
         Raises:
             KeyError: no item with this index has started.
         """
-        return self._accumulator.item(index)
+        return self._whole._accumulator.item(index)
 
     # --- filling ---
 
@@ -277,12 +292,26 @@ class Delivery:
         if self._flow is not None and self._flow.error is not None:
             error = self._flow.error
         if isinstance(error, StreamError):
-            # Nothing of what the stages changed is to be seen in it.
-            error.response = self.response
-            error.args = (error.info, error.response)
+            error = self._with_response(error)
         if isinstance(error, (StopIteration, StopAsyncIteration)):
             # It would end the reader's loop as if the response were complete.
             other = RuntimeError(f"a stage raised {type(error).__name__}")
             other.__cause__ = error
             return other
         return error
+
+    def _with_response(self, error: StreamError) -> StreamError:
+        """The failure with what came out: nothing that the stages changed is to be seen in it.
+
+        Another object each time, since several readers of one source get the same exception.
+        """
+        kind = type(error)
+        shown = kind.__new__(kind)  # its own class may take other arguments
+        vars(shown).update(vars(error))
+        shown.__cause__ = error.__cause__
+        shown.response = self.response
+        shown.info = error.info
+        if self._skips_failed and shown.response.error is not None:
+            shown.info = shown.response.error
+        shown.args = (shown.info, shown.response)
+        return shown.with_traceback(error.__traceback__)

@@ -17,10 +17,21 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import ResponseItem
 
+T = TypeVar("T")
 ItemT = TypeVar("ItemT", bound="_Item")
 
 
-class _Item:
+class _Queue(Generic[T]):
+    """What has arrived for one reader."""
+
+    def __init__(self) -> None:
+        self.arrived: deque[T] = deque()
+        """What was not read yet."""
+        self.has_ended = False
+        """Nothing follows."""
+
+
+class _Item(_Queue[ResponseEvent]):
     """One item of a stream.
 
     Attributes:
@@ -29,63 +40,43 @@ class _Item:
     """
 
     def __init__(self, added: OutputItemAdded) -> None:
+        super().__init__()
         self.index = added.index
         self.item: ResponseItem = added.item
-        self._events: deque[ResponseEvent] = deque()
-        """Events that nobody has read."""
-        self._has_ended = False
-
-    def take(self, event: Any) -> None:
-        """Takes an event of the item."""
-        self._events.append(event)
-        if isinstance(event, OutputItemDone):
-            self.item = event.item
-            self.end()
-
-    def end(self) -> None:
-        """No event follows."""
-        self._has_ended = True
-
-    @property
-    def is_served(self) -> bool:
-        """Whether a reader need not wait."""
-        return bool(self._events) or self._has_ended
 
 
-class _Items(Generic[ItemT]):
+class _Items(_Queue[ItemT]):
     """Gives each event to its item."""
 
     def __init__(self, make: Callable[[OutputItemAdded], ItemT]) -> None:
+        super().__init__()
         self._make = make
-        self._waiting: deque[ItemT] = deque()
-        """Items that nobody was given."""
         self._open: dict[int, ItemT] = {}
         """Items that have not ended, by index."""
-        self._has_ended = False
+        self._error: Exception | None = None
+        """Failure of the stream, which every reader raises after its events."""
 
-    def take(self, event: Any) -> None:
+    def _take(self, event: Any) -> None:
         """Takes an event of the stream."""
         if isinstance(event, OutputItemAdded):
             item = self._make(event)
             self._open[event.index] = item
-            self._waiting.append(item)
+            self.arrived.append(item)
         index = getattr(event, "index", None)
         if index not in self._open:
             return
-        self._open[index].take(event)
+        item = self._open[index]
+        item.arrived.append(event)
         if isinstance(event, OutputItemDone):
+            item.item = event.item
+            item.has_ended = True
             del self._open[index]
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """The stream has ended."""
-        self._has_ended = True
+        self.has_ended = True
         for item in self._open.values():
-            item.end()
-
-    @property
-    def is_served(self) -> bool:
-        """Whether a reader need not wait."""
-        return bool(self._waiting) or self._has_ended
+            item.has_ended = True
 
 
 class ItemStream(_Item):
@@ -99,11 +90,7 @@ class ItemStream(_Item):
         return self
 
     async def __anext__(self) -> ResponseEvent:
-        while not self._events:
-            if self._has_ended:
-                raise StopAsyncIteration
-            await self._owner.read_for(self)
-        return self._events.popleft()
+        return await _next(self, self._owner)
 
     async def text(self) -> AsyncIterator[str]:
         """The text of a message or of reasoning, or the arguments of a call."""
@@ -123,33 +110,35 @@ class ItemStreams(_Items[ItemStream]):
         super().__init__(partial(ItemStream, self))
         self._stream = aiter(stream)
         self._reading = anyio.Lock()
-        self._error: Exception | None = None
-        """Failure of the stream, which every reader raises after its events."""
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ItemStream:
-        while not self._waiting:
-            if self._has_ended:
-                raise StopAsyncIteration
-            await self.read_for(self)
-        return self._waiting.popleft()
+        return await _next(self, self)
 
-    async def read_for(self, reader: _Item | _Items[Any]) -> None:
+    async def read_for(self, reader: _Queue[Any]) -> None:
         """Reads one event, unless another reader has served this one in the meantime."""
         async with self._reading:
-            if reader.is_served:
+            if reader.arrived or reader.has_ended:
                 return
             if self._error is not None:
                 raise self._error
             try:
-                self.take(await anext(self._stream))
+                self._take(await anext(self._stream))
             except StopAsyncIteration:
-                self.end()
+                self._end()
             except Exception as error:
                 self._error = error
                 raise
+
+
+async def _next(reader: _Queue[T], owner: ItemStreams) -> T:
+    while not reader.arrived:
+        if reader.has_ended:
+            raise StopAsyncIteration
+        await owner.read_for(reader)
+    return reader.arrived.popleft()
 
 
 class SyncItemStream(_Item):
@@ -163,11 +152,7 @@ class SyncItemStream(_Item):
         return self
 
     def __next__(self) -> ResponseEvent:
-        while not self._events:
-            if self._has_ended:
-                raise StopIteration
-            self._owner.read()
-        return self._events.popleft()
+        return _sync_next(self, self._owner)
 
     def text(self) -> Iterator[str]:
         """The text of a message or of reasoning, or the arguments of a call."""
@@ -187,18 +172,27 @@ class SyncItemStreams(_Items[SyncItemStream]):
         return self
 
     def __next__(self) -> SyncItemStream:
-        while not self._waiting:
-            if self._has_ended:
-                raise StopIteration
-            self.read()
-        return self._waiting.popleft()
+        return _sync_next(self, self)
 
     def read(self) -> None:
         """Reads one event."""
+        if self._error is not None:
+            raise self._error
         try:
-            self.take(next(self._stream))
+            self._take(next(self._stream))
         except StopIteration:
-            self.end()
+            self._end()
+        except Exception as error:
+            self._error = error
+            raise
+
+
+def _sync_next(reader: _Queue[T], owner: SyncItemStreams) -> T:
+    while not reader.arrived:
+        if reader.has_ended:
+            raise StopIteration
+        owner.read()
+    return reader.arrived.popleft()
 
 
 def items(stream: AsyncIterable[ResponseEvent]) -> ItemStreams:

@@ -51,7 +51,10 @@ class _Coalesce(PlainMachine):
         self._deltas.setdefault(text_key(event), []).append(event)
         self._characters += len(event.delta)
         if self._next == BEGINNING:
-            return self.close()
+            events = self.close()
+            if not event.delta:
+                self._next = BEGINNING
+            return events
         return []
 
     def due(self) -> float | None:
@@ -177,7 +180,8 @@ class _Smooth(PlainMachine):
             return []
         self._newest = now
         if self._last == BEGINNING:  # the first token is never late
-            self._last = now
+            if event.delta:
+                self._last = now
             return [event]
         self._queue_text(event, now)
         return []

@@ -11,18 +11,16 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack, overloa
 import anyio
 import anyio.lowlevel
 
-from streamlib.pipeline.attempts import StartFailure
 from streamlib.pipeline.branches import Branch, TeeReader
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
-from streamlib.pipeline.reading import Batches, BatchSource, OutputText, TextDeltas
+from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
 from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
 from streamlib.pipeline.statements import AsyncOnly
-from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import ResponseEvent, RunEvent
-from streamlib_parsers.items import CallOutput, ResponseItem
+from streamlib_parsers.items import CallOutput
 
 CLOSING_SECONDS: Final = 2.0
 """How long closing a source may take once its reader was cancelled."""
@@ -48,7 +46,7 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
         stages: Sequence[Stage],
         options: PipeOptions,
     ) -> None:
-        super().__init__(stages, options.get("errors", "raise"))
+        super().__init__(source, stages, options.get("errors", "raise"))
         self.is_run: bool = getattr(source, "is_run", False)
         """Whether the source is a run of several responses."""
         self._source: Any = source
@@ -68,36 +66,9 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
         """Closing the source has come to its end."""
 
     @property
-    def response(self) -> Response:
-        """What has come out so far: of the events before the first selecting stage.
-
-        In a run it is the current response, as `run.response` is.
-        """
-        if isinstance(self._source, Delivery) and self._source.is_selection:
-            return self._source.response  # there is none of a selection
-        return self._accumulator.response
-
-    def item(self, index: int) -> ResponseItem:
-        """The item of an index, as far as it came out.
-
-        Raises:
-            KeyError: no item with this index has started.
-        """
-        if isinstance(self._source, Delivery) and self._source.is_selection:
-            return self._source.item(index)
-        return self._accumulator.item(index)
-
-    @property
     def is_new(self) -> bool:
         """Whether it was not entered yet."""
         return self._flow is None
-
-    @property
-    def report(self) -> tuple[StartFailure, ...]:
-        """The starts of `fallback` or `race` that have failed, in order; of another stream none."""
-        if isinstance(self._source, (BatchSource, Delivery)):
-            return self._source.report
-        return ()
 
     # --- life cycle ---
 

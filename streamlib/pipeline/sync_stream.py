@@ -234,7 +234,7 @@ class IterableDriver:
         options: PipeOptions,
     ) -> None:
         without_loop(stages)
-        self.delivery: Delivery = Delivery(stages, options.get("errors", "raise"))
+        self.delivery: Delivery = Delivery(source, stages, options.get("errors", "raise"))
         self.is_run = bool(getattr(source, "is_run", False))
         self._source = source
         self._stages = stages

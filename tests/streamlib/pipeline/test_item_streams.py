@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -84,6 +85,21 @@ async def test_failure_is_raised_behind_the_events_before_it() -> None:
         await anext(item)
     with pytest.raises(StreamError, match="busy"):
         await anext(stream)
+
+
+def test_failure_is_raised_for_every_sync_item() -> None:
+    """The second one seemed complete, and so did the stream."""
+
+    def events() -> Iterator[ResponseEvent]:
+        yield from OVERLAPPING[:4]
+        raise StreamError(BUSY)
+
+    with pipe(events()) as piped:
+        stream = piped.items()
+        readers: list[Iterator[Any]] = [next(stream), next(stream), stream]
+        for reader in readers:
+            with pytest.raises(StreamError, match="busy"):
+                list(reader)
 
 
 async def test_item_ends_with_a_stream_that_ends_early() -> None:

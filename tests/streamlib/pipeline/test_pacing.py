@@ -109,6 +109,13 @@ def test_smooth_lets_out_whole_words() -> None:
     assert [event.delta for _, event in out] == ["Go ", "hello ", "world ", "and"]
 
 
+@pytest.mark.parametrize("stage", [smooth(lag=1.0), coalesce(1.0)])
+def test_first_text_is_not_late_behind_an_empty_delta(stage: Keep) -> None:
+    ticks = Ticks()
+    out = paced(stage.machine(ticks), ticks, [(0.0, delta("")), (0.1, delta("Go"))])
+    assert [(time, event.delta) for time, event in out] == [(0.0, ""), (0.1, "Go")]
+
+
 def test_smooth_keeps_what_stands_behind_text() -> None:
     events = through(EVENTS, smooth())
     assert join_deltas(events) == join_deltas(EVENTS)

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from streamlib.pipeline import coalesce, share, tee
+from streamlib.pipeline import coalesce, replace, share, tee
 from streamlib.pipeline.branches import TeeReader
 from streamlib_parsers.events import Completed, OutputTextDelta, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
@@ -60,6 +60,29 @@ async def test_slow_branch_fails_and_the_other_goes_on() -> None:
     assert (raised.value.info.kind, raised.value.info.code) == ("limit_exceeded", "slow_reader")
     assert raised.value.response is not None
     assert raised.value.response.text == LONG[: len(raised.value.response.text)] != ""
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_failure_of_a_branch_has_what_came_out_of_it(is_shared: bool) -> None:
+    """Both had one exception, with the text of the branch that was read last."""
+    failures: list[StreamError] = []
+
+    async def read(stream: Any) -> None:
+        try:
+            async with stream as events:
+                await all_of(events)
+        except StreamError as error:
+            failures.append(error)
+
+    source = Scripted(*answer("a secret")[:-2], StreamError(BUSY))
+    block: Any = share(source) if is_shared else tee(source, 2)
+    async with block as readers:
+        one, two = (readers.reader(), readers.reader()) if is_shared else readers
+        await read(one.pipe(replace("secret", "[x]")))
+        await read(two)
+    texts = [error.response.text for error in failures if error.response is not None]
+    assert texts == ["a [x]", "a secret"]
+    assert failures[0].args[1] is failures[0].response
 
 
 async def test_closed_branch_is_fed_no_more() -> None:

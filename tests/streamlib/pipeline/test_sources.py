@@ -17,6 +17,7 @@ import pytest
 from streamlib import (
     CallOutput,
     Completed,
+    ErrorInfo,
     Failed,
     FunctionCall,
     FunctionCallArgumentsDelta,
@@ -43,6 +44,7 @@ from streamlib.pipeline import (
     map_async,
     only,
     pipe,
+    replace,
     smooth,
     tap,
     through,
@@ -328,6 +330,17 @@ async def test_pipelines_of_pipelines_are_one() -> None:
     assert outer.response.status == "incomplete" or outer.response.text == TEXT
 
 
+def test_sync_pipeline_of_a_selection_has_its_response() -> None:
+    for read in (list, lambda outer: list(outer.text())):
+        with (
+            pipe(EVENTS, only(OutputTextDelta)) as first,
+            first.pipe(tap(str)) as second,
+            second.pipe(coalesce(0.0)) as third,
+        ):
+            read(third)
+        assert third.response.text == second.response.text == TEXT
+
+
 async def test_pipeline_is_used_once() -> None:
     piped = pipe(EventsSource(EVENTS))
     with pytest.raises(RuntimeError, match="inside its"):
@@ -360,6 +373,18 @@ async def test_wire_failure_raises_with_what_came_out() -> None:
         assert response.error == caught.value.info
         assert isinstance(seen[-1], OutputItemDone)
         assert seen[-1].item.status == "incomplete"
+
+
+async def test_failure_that_is_raised_is_what_came_out() -> None:
+    """Its message and its detail may repeat the text, as those of the event."""
+    error = StreamError(ErrorInfo("server", "stopped at: secret", detail={"text": "secret"}))
+    source = EventsSource(EVENTS[:3], then=error)
+    with pytest.raises(StreamError) as caught:
+        async with pipe(source, replace("secret", "[x]")) as piped:
+            [event async for event in piped]
+    assert caught.value.info == caught.value.args[0] == piped.response.error
+    assert caught.value.message == "stopped at: [x]"
+    assert error.message == "stopped at: secret"
 
 
 async def test_wire_failure_stays_an_event_where_it_is_one() -> None:
