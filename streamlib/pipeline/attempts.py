@@ -15,7 +15,7 @@ of the next stream learns nothing of the one that failed, and has one `Created` 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from streamlib_parsers.errors import ErrorInfo
@@ -96,6 +96,31 @@ class Opened:
         return await anext(self._batches)
 
 
+class Opening:
+    """What the beginning of a stream decides.
+
+    Attributes:
+        is_decided: it has output, or has failed.
+        failure: why it has failed before it had output.
+    """
+
+    def __init__(self) -> None:
+        self.is_decided = False
+        self.failure: ErrorInfo | None = None
+        self._count = 0
+        """Events so far."""
+
+    def look(self, events: Sequence[ResponseEvent]) -> None:
+        """Looks at the next events, until it is decided."""
+        for event in events:
+            if isinstance(event, Failed):
+                self.failure = event.error
+            self._count += 1
+            if self.failure is not None or is_output(event) or self._count > BUFFERED_EVENTS:
+                self.is_decided = True
+                return
+
+
 async def read_opening(batches: AsyncIterator[list[ResponseEvent]]) -> Opened:
     """Reads a stream up to its first output, its failure or its end.
 
@@ -103,16 +128,13 @@ async def read_opening(batches: AsyncIterator[list[ResponseEvent]]) -> Opened:
         batches: of a stream that reports its failure as an event.
     """
     events: list[ResponseEvent] = []
+    opening = Opening()
     async for batch in batches:
         events += batch
-        for event in batch:
-            if isinstance(event, Failed):
-                return Opened(events, batches, event.error)
-            if is_output(event):
-                return Opened(events, batches)
-        if len(events) > BUFFERED_EVENTS:
+        opening.look(batch)
+        if opening.is_decided:
             break
-    return Opened(events, batches)
+    return Opened(events, batches, opening.failure)
 
 
 def is_output(event: ResponseEvent) -> bool:

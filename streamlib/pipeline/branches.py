@@ -176,17 +176,17 @@ class TeeReader(TaskBlock):
         count: number of branches.
         ahead: the most events that a branch may be behind.
         slow: what happens with one that is.
-        read: how the source is read: `read_owned` enters and closes it, too.
+        is_owner: the source is entered if it was not, and closed at the end.
     """
 
     def __init__(
         self,
-        source: AsyncIterable[ResponseEvent],
+        source: Any,
         count: int,
         ahead: int = READ_AHEAD,
         slow: Slow = "wait",
         *,
-        read: Callable[..., Awaitable[None]] = read_lists,
+        is_owner: bool = False,
     ) -> None:
         self.branches = tuple(Branch(self) for _ in range(count))
         self.ended = False
@@ -200,13 +200,13 @@ class TeeReader(TaskBlock):
         self._source = source
         self._ahead = ahead
         self._slow: Slow = slow
-        self._read = read
-        self._reading = anyio.CancelScope()
+        self._is_owner = is_owner
+        self.scope = anyio.CancelScope()
         """Ends the task without the block."""
 
     async def __aenter__(self) -> tuple[Branch, ...]:
         await self._begin_tasks()
-        self._group.start_soon(self._run)
+        self._group.start_soon(self.run)
         return self.branches
 
     def start(self, call: Callable[[], Awaitable[None]]) -> None:
@@ -215,7 +215,7 @@ class TeeReader(TaskBlock):
 
     async def stop(self) -> None:
         """Ends the reading; what was read stays."""
-        self._reading.cancel()
+        self.scope.cancel()
         while not self.ended:
             await self.arrival.wait()
 
@@ -225,15 +225,20 @@ class TeeReader(TaskBlock):
         finally:
             self.arrival.set()
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Reads the source to its end, in a task of the block."""
         try:
-            with self._reading:
-                await self._read(self._source, self._pass_on)
+            with self.scope:
+                await self._read()
         except Exception as error:  # noqa: BLE001  # each branch raises it at its end
             self.error = error
         finally:
             self.ended = True
             self.arrival.set()
+
+    async def _read(self) -> None:
+        read = read_owned if self._is_owner else read_lists
+        await read(self._source, self._pass_on)
 
     async def _pass_on(self, events: list[ResponseEvent]) -> None:
         """Gives events to the branches, and waits until all have room for more."""

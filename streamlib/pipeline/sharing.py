@@ -101,7 +101,7 @@ def tee(
     check_count("ahead", ahead)
     if slow not in get_args(Slow):
         raise ValueError(f"slow is one of {', '.join(get_args(Slow))}, not {slow!r}")
-    return Tee(TeeReader(source, count, ahead, slow, read=read_owned))
+    return Tee(TeeReader(source, count, ahead, slow, is_owner=True))
 
 
 # --- readers that come at any time ---

@@ -20,15 +20,15 @@ from typing import Any, Final, Self, TypeAlias
 
 import anyio
 
-from streamlib.pipeline.attempts import Attempts, StartFailure, is_output, read_opening
-from streamlib.pipeline.branches import READ_AHEAD, Signal, TaskBlock, owned
+from streamlib.pipeline.attempts import Attempts, Opening, StartFailure, is_output
+from streamlib.pipeline.branches import Signal, TaskBlock, TeeReader, owned, read_lists
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.numbers import check_seconds
-from streamlib.pipeline.reading import Batches, BatchSource, EventLists
+from streamlib.pipeline.reading import BatchSource
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Created, Failed, Notice, ResponseEvent
+from streamlib_parsers.events import Created, Notice, ResponseEvent
 from streamlib_parsers.stream_error import StreamError
 
 Start: TypeAlias = Callable[
@@ -158,7 +158,7 @@ class _Choice(TaskBlock, BatchSource):
     async def aclose(self) -> None:
         """Ends the stream while the block goes on."""
         if self._winner is not None:
-            await self._stop(self._winner)
+            await self._winner.stop()
 
     # --- the choice ---
 
@@ -178,7 +178,7 @@ class _Choice(TaskBlock, BatchSource):
             if self._winner is not None:
                 return
         # A failure that another start cannot mend: those that still run may have output.
-        while self._winner is None and any(not runner.has_ended for runner in self._runners):
+        while self._winner is None and any(not runner.ended for runner in self._runners):
             await self._news.wait()
             self._note_ends()
 
@@ -234,12 +234,7 @@ class _Choice(TaskBlock, BatchSource):
             runner.scope.cancel()
         for runner in self._runners:
             if runner is not self._winner:
-                await self._stop(runner)
-
-    async def _stop(self, runner: _Runner) -> None:
-        runner.scope.cancel()
-        while not runner.has_ended:
-            await self._news.wait()
+                await runner.stop()
 
     # --- reading ---
 
@@ -248,7 +243,7 @@ class _Choice(TaskBlock, BatchSource):
             raise self._error
         if self._winner is None:
             raise StopAsyncIteration
-        return await self._winner.next_batch()
+        return await self._winner.branches[0]._next_batch()
 
     def with_notices(self, event: ResponseEvent) -> ResponseEvent | list[ResponseEvent]:
         """An event, with what is said of the other starts behind the first `Created`."""
@@ -261,8 +256,8 @@ class _Choice(TaskBlock, BatchSource):
         return events
 
 
-class _Runner:
-    """Opens one start, reads it and closes it, all in one task.
+class _Runner(TeeReader):
+    """Opens one start, reads it and closes it, all in one task; its only branch has the events.
 
     Args:
         number: its position among the starts.
@@ -271,9 +266,8 @@ class _Runner:
     """
 
     def __init__(self, number: int, start: Start, news: Signal) -> None:
+        super().__init__(None, 1)
         self.number = number
-        self.scope = anyio.CancelScope()
-        """Ends the task."""
         self.failure: ErrorInfo | None = None
         """Why it has failed before it had output."""
         self.is_counted = False
@@ -281,37 +275,20 @@ class _Runner:
         self.crash: Exception | None = None
         """What is no failure of a stream."""
         self.has_output = False
-        self.has_ended = False
         self._start = start
         self._news = news
-        self._lists: EventLists | None = None
-        """The events of the stream, once it is open."""
-        self._error: StreamError | None = None
-        """What the stream has raised: raised again after the events before it."""
-        self._batches: deque[list[ResponseEvent]] = deque()
-        """Events that nobody has read, as they arrived together."""
-        self._count = 0
-        """Their number."""
-        self._arrived = Signal()
-        self._room = Signal()
+        self._opening = Opening()
 
     async def run(self) -> None:
-        """Reads the stream to its end; the reader gets its events from `next_batch`."""
+        """Reads the stream to its end."""
         try:
-            with self.scope:
-                await self._open_and_read()
-        except Exception as error:  # noqa: BLE001  # the reader raises it
-            self._error = self._failure_of(error)
-            if self._error is None:
-                self.crash = error
-            elif not self.has_output:
-                self.failure = self._error.info
+            await super().run()
         finally:
-            self.has_ended = True
-            self._arrived.set()
+            if self.error is not None:
+                self._note_error(self.error)
             self._news.set()
 
-    async def _open_and_read(self) -> None:
+    async def _read(self) -> None:
         stream: Any = self._start()
         if inspect.isawaitable(stream) and not hasattr(stream, "__aiter__"):
             stream = await stream
@@ -320,65 +297,29 @@ class _Runner:
         if not hasattr(stream, "__aiter__"):
             raise TypeError(f"a start returned a {type(stream).__name__}, which is no stream")
         async with owned(stream) as entered:
-            self._lists = EventLists(entered)
-            opened = await read_opening(Batches(self._next_reported))
-            self.failure = opened.failure
-            self.has_output = opened.failure is None
-            self._news.set()
-            async for batch in opened:
-                await self._keep(batch)
+            await read_lists(entered, self._look)
+            self._decide()
 
-    async def _next_reported(self) -> list[ResponseEvent]:
-        """The next events of the stream, with the failure that it raises as the last one."""
-        if self._lists is None or self._error is not None:
-            raise StopAsyncIteration
-        try:
-            return await self._lists.batch()
-        except Exception as error:
-            self._error = self._failure_of(error)
-            if self._error is None:
-                raise
-            return [Failed(self._error.info)]
+    async def _look(self, events: list[ResponseEvent]) -> None:
+        if not self._opening.is_decided:
+            self._opening.look(events)
+            if self._opening.is_decided:
+                self._decide()
+        await self._pass_on(events)
 
-    def _failure_of(self, error: Exception) -> StreamError | None:
-        """The exception as the failure of a stream; None where it is none."""
-        if isinstance(error, StreamError):
-            return error
+    def _decide(self) -> None:
+        """It has output or has failed, or has ended without either, which is a response too."""
+        self.failure = self._opening.failure
+        self.has_output = self.failure is None
+        self._news.set()
+
+    def _note_error(self, error: Exception) -> None:
         # The server was not reached. After output it is the reader's, as of any other stream.
         if isinstance(error, (ConnectionError, TimeoutError)) and not self.has_output:
             info = ErrorInfo("connection", f"{type(error).__name__}: {error}", retryable=True)
-            failure = StreamError(info)
-            failure.__cause__ = error
-            return failure
-        return None
-
-    async def _keep(self, batch: list[ResponseEvent]) -> None:
-        if self._error is not None and isinstance(batch[-1], Failed):
-            batch = batch[:-1]  # the reader gets it as the exception that it was
-        if batch:
-            self._batches.append(batch)
-            self._count += len(batch)
-        self._arrived.set()
-        while self._count >= READ_AHEAD:
-            await self._room.wait()
-
-    async def next_batch(self) -> list[ResponseEvent]:
-        """The events of the next read.
-
-        Raises:
-            StopAsyncIteration: the stream has ended.
-            StreamError: it has failed, and reports that as an exception.
-        """
-        while not self._batches and not self.has_ended:
-            await self._arrived.wait()
-        if self._batches:
-            batch = self._batches.popleft()
-            self._count -= len(batch)
-            self._room.set()
-            return batch
-        if self.crash is not None:
-            raise self.crash
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-        raise StopAsyncIteration
+            self.error = StreamError(info)
+            self.error.__cause__ = error
+        if not isinstance(self.error, StreamError):
+            self.crash = error
+        elif not self.has_output:
+            self.failure = self.error.info
