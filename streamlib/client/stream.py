@@ -354,7 +354,7 @@ class ResponseStream(AsyncOnly):
             StreamError: the stream failed, with errors="event" too.
         """
         text = OutputText(self._accumulator.item, lambda: self.response)
-        return TextDeltas(self, text)
+        return TextDeltas(self.__anext__, text, self.__aiter__)
 
     async def _next_batch(self) -> list[ResponseEvent]:
         if not self._pending:

@@ -157,26 +157,23 @@ class Flow:
     @property
     def waiting(self) -> bool:
         """Whether a stage runs calls whose events are still to come."""
-        return self._front.waiting or (self._back is not None and self._back.waiting)
+        return any(machine.waiting for machine in self.machines)
 
     @property
     def full(self) -> bool:
         """Whether the next event of the source has to wait for a call of a stage."""
         if self._is_over and self.waiting:
             return True
-        return self._front.full or (self._back is not None and self._back.full)
+        return any(machine.full for machine in self.machines)
 
     @property
     def buffered(self) -> int:
         """Characters that the stages hold."""
-        return sum([machine.buffered for machine in self.machines])
+        return sum(machine.buffered for machine in self.machines)
 
     def calls(self) -> list[Callable[[], Awaitable[None]]]:
         """What is to be awaited beside the stream."""
-        calls = self._front.calls()
-        if self._back is not None:
-            calls += self._back.calls()
-        return calls
+        return [call for machine in self.machines for call in machine.calls()]
 
     @property
     def interruption(self) -> BaseException | None:
@@ -440,18 +437,6 @@ class Row:
     def waiting(self) -> bool:
         """Whether a machine runs calls whose events are still to come."""
         return any(machine.waiting for machine in self.machines)
-
-    @property
-    def full(self) -> bool:
-        """Whether a machine takes no further event for now."""
-        return any(machine.full for machine in self.machines)
-
-    def calls(self) -> list[Callable[[], Awaitable[None]]]:
-        """What is to be awaited beside the stream."""
-        calls: list[Callable[[], Awaitable[None]]] = []
-        for machine in self.machines:
-            calls += machine.calls()
-        return calls
 
     def _due(self, position: int) -> float | None:
         """When one machine is due; at once where it has failed to tell."""

@@ -85,12 +85,11 @@ class EventLists:
     """
 
     def __init__(self, source: AsyncIterable[Any]) -> None:
-        self._lists: AsyncIterator[list[Any]] | None = None
-        """The source's own batches, where it has some."""
+        self.source: AsyncIterator[Any] = aiter(source)  # raises if it was read to its end
+        """Its own batches where it has some, or else its events."""
         batches = getattr(source, "batches", None)
-        self._single = aiter(source)  # raises if it was read to its end
         if batches is not None:
-            self._lists = batches()
+            self.source = batches()
 
     async def batch(self) -> list[Any]:
         """The next events.
@@ -98,9 +97,8 @@ class EventLists:
         Raises:
             StopAsyncIteration: the source has ended.
         """
-        if self._lists is not None:
-            return await anext(self._lists)
-        return [await anext(self._single)]
+        got: Any = await anext(self.source)
+        return got if isinstance(got, list) else [got]
 
 
 class Loops:
@@ -176,21 +174,31 @@ class TextDeltas:
     """Async iterator over what `Response.text` joins: see `ResponseStream.text`.
 
     A class and not a generator: a generator that is left early stays suspended in its stream.
+
+    Args:
+        next_event: returns the next event.
+        text: what belongs to the text.
+        begin: called before the first event; it raises where the source cannot be read again.
     """
 
-    def __init__(self, events: AsyncIterator[RunEvent], text: OutputText) -> None:
-        self._events = events
+    def __init__(
+        self,
+        next_event: Callable[[], Awaitable[RunEvent]],
+        text: OutputText,
+        begin: Callable[[], object],
+    ) -> None:
+        self._next_event = next_event
         self._text = text
-        self._has_begun = False
+        self._begin: Callable[[], object] | None = begin
 
     def __aiter__(self) -> TextDeltas:
         return self
 
     async def __anext__(self) -> str:
-        if not self._has_begun:
-            aiter(self._events)  # raises if the stream was read to its end
-            self._has_begun = True
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
         while True:
-            text = self._text.of(await anext(self._events))
+            text = self._text.of(await self._next_event())
             if text:
                 return text

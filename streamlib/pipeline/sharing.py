@@ -29,7 +29,7 @@ from streamlib.pipeline.branches import (
 from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.numbers import check_count
-from streamlib.pipeline.reading import BatchSource
+from streamlib.pipeline.reading import BatchSource, EventLists
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
 from streamlib_parsers.stream_error import StreamError
@@ -45,7 +45,7 @@ class ReaderStream(Pipeline[ResponseEvent]):
     def __init__(self, source: AsyncIterable[ResponseEvent], *stages: Stage) -> None:
         super().__init__(source, stages, PipeOptions())
         self._begin(anyio.current_time)
-        self._open_source()
+        self._reading = EventLists(source).source
 
     async def __aenter__(self) -> Self:
         return self

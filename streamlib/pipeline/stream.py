@@ -16,7 +16,7 @@ from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
-from streamlib.pipeline.reading import Batches, OutputText, TextDeltas
+from streamlib.pipeline.reading import Batches, EventLists, OutputText, TextDeltas
 from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
 from streamlib.pipeline.statements import AsyncOnly
 from streamlib_parsers.events import ResponseEvent, RunEvent
@@ -84,7 +84,7 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
                 self._reader = TeeReader(self._source, 1)
                 [self._branch] = await self._reader.__aenter__()
             else:
-                self._open_source()
+                self._reading = EventLists(self._source).source
         except BaseException:
             await self._leave_source(None, None, None)
             raise
@@ -171,7 +171,8 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
         Raises:
             StreamError: the stream failed. Where `until` ended it, the text just ends.
         """
-        return TextDeltas(_WholeEvents(self), OutputText(self.item, lambda: self.response))
+        text = OutputText(self.item, lambda: self.response)
+        return TextDeltas(self._next_whole, text, self._loops.begin)
 
     items: ClassVar = items_method
 
@@ -285,14 +286,6 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
             raise error
         raise StopAsyncIteration
 
-    def _open_source(self) -> None:
-        batches = getattr(self._source, "batches", None)
-        if batches is None:
-            self._reading = aiter(self._source)
-        else:
-            aiter(self._source)  # raises if it was read to its end
-            self._reading = batches()
-
     def _feed_all(self, flow: Flow, got: RunEvent | list[RunEvent]) -> None:
         """What was read: one event, or a batch."""
         if not isinstance(got, list):
@@ -372,20 +365,6 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
     def _start_calls(self, flow: Flow, reader: TeeReader) -> None:
         for call in flow.calls():
             reader.start(call)
-
-
-class _WholeEvents:
-    """The events before the first selecting stage."""
-
-    def __init__(self, pipeline: Pipeline[Any]) -> None:
-        self._pipeline = pipeline
-
-    def __aiter__(self) -> _WholeEvents:
-        aiter(self._pipeline)  # raises if it was read to its end
-        return self
-
-    async def __anext__(self) -> Any:
-        return await self._pipeline._next_whole()
 
 
 def _needs_task(flow: Flow) -> bool:
