@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
 from streamlib_parsers.events import ResponseEvent, RunEvent
@@ -145,11 +146,9 @@ def pipe(source: Any, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
         return Pipeline(source, parts, options)
     from streamlib.pipeline.sync_stream import IterableDriver, SyncPipeline
 
-    driver = getattr(source, "_pipe_driver", None)
-    if driver is not None:  # the stream of a client with a thread of its own
-        return SyncPipeline(driver(parts, options))
-    if isinstance(source, Iterable):
-        return SyncPipeline(IterableDriver(source, parts, options))
-    raise TypeError(
-        f"a {type(source).__name__} is no stream: neither `for` nor `async for` reads it"
-    )
+    make = getattr(source, "_pipe_driver", None)  # of a client with a thread of its own
+    if make is None and not isinstance(source, Iterable):
+        raise TypeError(
+            f"a {type(source).__name__} is no stream: neither `for` nor `async for` reads it"
+        )
+    return SyncPipeline(make or partial(IterableDriver, source), parts, options)

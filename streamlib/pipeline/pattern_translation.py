@@ -167,9 +167,13 @@ class Translation:
     def _write_failure(self, _argument: None) -> str:
         return NEVER
 
+    _end_of_line = rf"(?:{_AT_END}|(?=\n))"
+    _end_of_last_line = rf"(?:\n?+{_AT_END})"
+    """A newline may be the last character."""
+    _end_of_text = f"(?:{_AT_END})"
+    _or_at_end = f"{_AT_END}|"
+
     def _write_at(self, position: Any) -> str:
-        end_of_line = rf"(?:{_AT_END}|(?=\n))"
-        last_line = rf"(?:\n?+{_AT_END})"  # a newline may be the last character
         is_multiline = bool(self._flags & re.MULTILINE)
         match str(position):
             case "AT_BEGINNING":
@@ -177,13 +181,13 @@ class Translation:
             case "AT_BEGINNING_STRING":
                 return r"\A"
             case "AT_END":
-                return end_of_line if is_multiline else last_line
+                return self._end_of_line if is_multiline else self._end_of_last_line
             case "AT_END_STRING":
-                return f"(?:{_AT_END})"
+                return self._end_of_text
             case "AT_BOUNDARY":
-                return f"(?:{_AT_END}|{self._boundary()})"
+                return f"(?:{self._or_at_end}{self._boundary()})"
             case _:
-                return f"(?:{_AT_END}|(?!{self._boundary()}))"
+                return f"(?:{self._or_at_end}(?!{self._boundary()}))"
 
     # --- parts of them ---
 
@@ -232,21 +236,10 @@ class Translation:
 class _Plain(Translation):
     """Writes what looks behind: its assertions are as they are."""
 
-    def _write_at(self, position: Any) -> str:
-        is_multiline = bool(self._flags & re.MULTILINE)
-        match str(position):
-            case "AT_BEGINNING":
-                return "(?m:^)" if is_multiline else r"\A"
-            case "AT_BEGINNING_STRING":
-                return r"\A"
-            case "AT_END":
-                return r"(?=\n|\Z)" if is_multiline else r"(?=\n?\Z)"
-            case "AT_END_STRING":
-                return r"\Z"
-            case "AT_BOUNDARY":
-                return self._boundary()
-            case _:
-                return f"(?!{self._boundary()})"
+    _end_of_line = r"(?=\n|\Z)"
+    _end_of_last_line = r"(?=\n?\Z)"
+    _end_of_text = r"\Z"
+    _or_at_end = ""
 
 
 def _look_ahead(tree: Any) -> int:

@@ -16,8 +16,9 @@ from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
+from streamlib.pipeline.opening import pipe
 from streamlib.pipeline.reading import Batches, EventLists, OutputText, TextDeltas
-from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
+from streamlib.pipeline.stages import AnyStage, Narrow, Same
 from streamlib.pipeline.statements import AsyncOnly
 from streamlib_parsers.events import ResponseEvent, RunEvent
 from streamlib_parsers.items import CallOutput
@@ -206,10 +207,8 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
     ) -> Pipeline[E | CallOutput]: ...
     def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
         """The events through further stages: see `streamlib.pipeline.pipe`."""
-        parts = as_stages(stages)
-        if self.is_new:
-            return self.extended(parts, options)
-        return Pipeline(self, parts, options)
+        source: Any = self
+        return pipe(source, *stages, **options)
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack, overload
 
@@ -12,8 +12,9 @@ from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.machine import PipeOptions, Stage, without_loop
 from streamlib.pipeline.measure import Measure, MeasuredUse
+from streamlib.pipeline.opening import pipe
 from streamlib.pipeline.reading import OutputText
-from streamlib.pipeline.stages import AnyStage, Narrow, Same, as_stages
+from streamlib.pipeline.stages import AnyStage, Narrow, Same
 from streamlib.pipeline.statements import SyncOnly
 from streamlib_parsers.accumulate import Response
 
@@ -44,18 +45,23 @@ class Driver(Protocol):
         """Closes the source."""
         ...
 
-    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
-        """One for the same source, through further stages."""
-        ...
-
 
 class SyncPipeline(SyncOnly, Generic[Event_co]):
     """A stream through stages, as `Pipeline`, with `with` and `for`."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._delivery = driver.delivery
-        self.is_run = driver.is_run
+    def __init__(
+        self,
+        make: Callable[[Sequence[Stage], PipeOptions], Driver],
+        stages: Sequence[Stage] = (),
+        options: PipeOptions | None = None,
+    ) -> None:
+        self._make = make
+        """Makes the driver: for a source, through these stages."""
+        self._stages = stages
+        self._options = options or PipeOptions()
+        self._driver = make(self._stages, self._options)
+        self._delivery = self._driver.delivery
+        self.is_run = self._driver.is_run
         """Whether the source is a run of several responses."""
         self._has_entered = False
 
@@ -140,14 +146,13 @@ class SyncPipeline(SyncOnly, Generic[Event_co]):
     ) -> SyncPipeline[E]: ...
     def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
         """The events through further stages: see `streamlib.pipeline.pipe`."""
-        parts = as_stages(stages)
-        if self.is_new:
-            return self.extended(parts, options)
-        return SyncPipeline(IterableDriver(self, parts, options))
+        source: Any = self
+        return pipe(source, *stages, **options)
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""
-        return SyncPipeline(self._driver.extended(stages, options))
+        together: PipeOptions = {**self._options, **options}
+        return SyncPipeline(self._make, (*self._stages, *stages), together)
 
     # --- reading ---
 
@@ -237,7 +242,6 @@ class IterableDriver:
         self.delivery: Delivery = Delivery(source, stages, options.get("errors", "raise"))
         self.is_run = bool(getattr(source, "is_run", False))
         self._source = source
-        self._stages = stages
         self._options = options
         self._events: Iterator[Any] = iter(())
         self._is_closed = False
@@ -269,11 +273,6 @@ class IterableDriver:
         due = flow.due()
         if not flow.ready and due is not None and due <= 0:
             flow.expire()
-
-    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
-        """The same for further stages."""
-        together: PipeOptions = {**self._options, **options}
-        return IterableDriver(self._source, (*self._stages, *stages), together)
 
     def leave(self) -> None:
         """Closes the iterable, if it can be closed."""

@@ -237,7 +237,7 @@ class EndingText(PlainMachine):
         """The wire's own end, behind what is buffered of items that it has not closed."""
         events: list[ResponseEvent] = []
         for choice in sorted({0, *self._choices.values()} - self._ended):
-            rest = self._texts.close_choice(choice)
+            rest = self._texts.close(choice)
             if choice in self._rule.hits:  # the end of the text was all that was missing
                 events += self._hit(rest, None)
             else:
@@ -259,7 +259,7 @@ class EndingText(PlainMachine):
             status = "completed" if is_stop else "incomplete"
             events[-1] = with_fields(last, item=with_fields(last.item, status=status))
         # Its other open texts are over, too: nothing of them may follow.
-        events = self._noted(events + self._texts.close_choice(choice))
+        events = self._noted(events + self._texts.close(choice))
         completed = index if is_stop else None
         if self._ended.issuperset(self._choices.values()):
             return events + self._end(choice, completed)

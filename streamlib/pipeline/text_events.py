@@ -9,7 +9,7 @@ wherever it is looked at.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace as with_fields
@@ -194,20 +194,12 @@ class TextEvents(PlainMachine):
         self._notes = []
         return notes
 
-    def close(self) -> list[ResponseEvent]:
-        """What is buffered of items that the source has not closed."""
+    def close(self, choice: int | None = None) -> list[ResponseEvent]:
+        """What is buffered of items that the source has not closed: of a choice, or of all."""
         events: list[ResponseEvent] = []
-        for item in self._items.values():
-            events += self._flush(item)
-        self._items.clear()
-        return events
-
-    def close_choice(self, choice: int) -> list[ResponseEvent]:
-        """What is buffered of the open items of a choice, which ends here."""
-        events: list[ResponseEvent] = []
-        indexes = [index for index, item in self._items.items() if item.choice == choice]
-        for index in indexes:
-            events += self._flush(self._items.pop(index))
+        for item in list(self._items.values()):
+            if choice in (None, item.choice):
+                events += self._flush(self._items.pop(item.index))
         return events
 
     def texts_of(self, event: ResponseEvent) -> None:
@@ -368,7 +360,7 @@ class TextEvents(PlainMachine):
         part = item.parts.get((OutputTextDelta, event.index, event.content_index))
         known = 0
         if part is not None:
-            known = sum(map(len, part.received)) - part.buffered
+            known = len(part.texts()[0]) - part.buffered
         if known < offsets[1] or item.waiting:
             item.annotations.append(event)
             return []
@@ -438,20 +430,17 @@ class _ItemTexts:
         self._dropped = streamed.dropped
         self._emitted: dict[tuple[type, str], list[str]] = {}
         """What was received -> what was emitted; first ones last."""
-        reasoning: list[StreamedText] = []
-        for part in sorted(streamed.parts.values(), key=_position, reverse=True):
-            self._put(part.kind, [part])
-            if part.kind is ReasoningContentDelta:
-                reasoning.append(part)
+        parts = sorted(streamed.parts.values(), key=_position, reverse=True)
+        for part in parts:
+            self._put([part])
+        reasoning = [part for part in reversed(parts) if part.kind is ReasoningContentDelta]
         if len(reasoning) > 1:
-            # A final item has them as one text.
-            self._put(ReasoningContentDelta, reasoning[::-1])
+            self._put(reasoning)  # a final item has them as one text
 
-    def _put(self, kind: type, parts: Iterable[StreamedText]) -> None:
-        texts = [part.texts() for part in parts]
-        received = "".join([text for text, _ in texts])
-        same = self._emitted.setdefault((kind, received), [])
-        same.append("".join([text for _, text in texts]))
+    def _put(self, parts: Sequence[StreamedText]) -> None:
+        received = "".join([part.texts()[0] for part in parts])
+        emitted = "".join([part.texts()[1] for part in parts])
+        self._emitted.setdefault((parts[0].kind, received), []).append(emitted)
 
     def content_part(self, part: Any) -> Any:
         """What a part of a message has become."""

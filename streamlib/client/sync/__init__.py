@@ -39,7 +39,7 @@ from streamlib.request.prompt import Prompt, ToolSource
 from streamlib.request.token_count import ItemCounter, PromptTokens
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.events import ResponseEvent, RunEvent
 from streamlib_parsers.items import ResponseItem, WireApi
 
 if TYPE_CHECKING:
@@ -445,14 +445,15 @@ class SyncClient(SyncOnly):
         starts: list[Callable[[], HookedEvents]] = []
         for stream in self._client._streams_of(prompt, models, options):
             starts.append(partial(HookedEvents, stream, self._on_event))
-        return SyncPipeline(HostedDriver(fallback(starts), self))
+        return SyncPipeline(partial(HostedDriver, fallback(starts), self))
 
-    def _hosted(self, source: HostedSource) -> HostedDriver:
-        """What reads a source in the client's thread."""
+    def _hosted(self, source: HostedSource) -> Callable[..., HostedDriver]:
+        """Makes what reads a source in the client's thread."""
         from streamlib.client.sync.piped import HookedEvents, HostedDriver
         from streamlib.pipeline.stream import Pipeline
 
-        return HostedDriver(Pipeline(HookedEvents(source, self._on_event), (), {}), self)
+        pipeline: Pipeline[RunEvent] = Pipeline(HookedEvents(source, self._on_event), (), {})
+        return partial(HostedDriver, pipeline, self)
 
     def _in_thread(self, stream: ResponseStream) -> SyncStream:
         """The stream for a reader without an event loop."""

@@ -16,7 +16,6 @@ from streamlib.pipeline.flow import CALL_OUTPUTS
 from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.reading import BatchSource, EventLists
 from streamlib.pipeline.stream import Pipeline
-from streamlib.pipeline.sync_stream import Driver
 from streamlib_parsers.events import ResponseEvent, RunEvent
 
 if TYPE_CHECKING:
@@ -66,9 +65,17 @@ class OwnedStream(Protocol):
 class HostedDriver:
     """Runs a pipeline in the client's thread: one call for each batch."""
 
-    def __init__(self, delivery: Pipeline[Any], client: SyncClient) -> None:
-        self.delivery = delivery
-        self.is_run: bool = delivery.is_run
+    def __init__(
+        self,
+        pipeline: Pipeline[Any],
+        client: SyncClient,
+        stages: Sequence[Stage] = (),
+        options: PipeOptions | None = None,
+    ) -> None:
+        self.delivery = pipeline
+        if stages or options:
+            self.delivery = pipeline.extended(stages, options or PipeOptions())
+        self.is_run: bool = pipeline.is_run
         self._client = client
         """Kept alive: a client that is garbage-collected closes its connections."""
         self._loop = client._connections.loop
@@ -103,10 +110,6 @@ class HostedDriver:
             self._loop.call(self._leave)
             if self._hosting is not None:
                 self._hosting.result()
-
-    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
-        """The same for further stages."""
-        return HostedDriver(self.delivery.extended(stages, options), self._client)
 
     async def _host(self, opened: Future[None]) -> None:
         """Enters and leaves the pipeline: its group of tasks belongs to one task."""
@@ -152,9 +155,6 @@ class LoopDriver(HostedDriver):
     ) -> None:
         super().__init__(Pipeline[Any](events, stages, options), client)
         self._stream = stream
-        self._events = events
-        self._stages = stages
-        self._options = options
 
     def enter(self) -> None:
         """Enters the stream, unless it is open already."""
@@ -168,12 +168,6 @@ class LoopDriver(HostedDriver):
             super().leave()
         finally:
             self._stream.close()
-
-    def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Driver:
-        """The same for further stages."""
-        together: PipeOptions = {**self._options, **options}
-        every = (*self._stages, *stages)
-        return LoopDriver(self._stream, self._events, self._client, every, together)
 
 
 class HookedEvents(BatchSource):
