@@ -35,6 +35,9 @@ from streamlib_parsers.items import Message, Reasoning
 STOPPED: Final = "stopped_by_stage"
 """Code of the notice, or of the failure, of a response that a stage has ended."""
 
+LIMIT_REACHED: Final = "the limit was reached"
+"""Detail of that notice."""
+
 TERMINAL: Final = frozenset({Completed, Failed})
 """The events that end a response."""
 

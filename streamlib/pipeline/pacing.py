@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
-from streamlib.pipeline.endings import STOPPED, OpenItems
+from streamlib.pipeline.endings import LIMIT_REACHED, STOPPED, OpenItems
 from streamlib.pipeline.machine import Clock, PlainMachine
 from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.stages import Keep
 from streamlib.pipeline.streamed_texts import TextKey, bare_delta, joined, text_key
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
-from streamlib_parsers.events import TEXT_DELTAS, Failed, ResponseEvent, TextDelta
+from streamlib_parsers.events import TEXT_DELTAS, Completed, Failed, ResponseEvent, TextDelta
 
 BEGINNING: Final = float("-inf")
 """The time before the first delta."""
@@ -280,18 +281,35 @@ def smooth(by: Unit = "word", lag: float = 0.5) -> Keep:
 # --- silence ---
 
 
-class _Timeout(PlainMachine):
-    def __init__(self, gap: float | None, total: float | None, clock: Clock) -> None:
+class Deadline(PlainMachine):
+    """Ends a response that is silent, or takes too long.
+
+    Args:
+        gap: seconds without an event; None: any.
+        total: seconds of the whole response; None: any.
+        clock: seconds.
+        terminal: the terminal event, after a "gap" or the "total".
+    """
+
+    def __init__(
+        self,
+        gap: float | None,
+        total: float | None,
+        clock: Clock,
+        terminal: Callable[[str], Completed | Failed],
+    ) -> None:
         super().__init__()
         self._gap = gap
         self._total = total
         self._clock = clock
+        self._terminal = terminal
         self._began = clock()
         self._last = self._began
         """Time of the last event."""
         self._items = OpenItems()
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
+        """The event itself."""
         if self.done:
             return []
         self._last = self._clock()
@@ -299,6 +317,7 @@ class _Timeout(PlainMachine):
         return [event]
 
     def due(self) -> float | None:
+        """Seconds until the time is up."""
         if self._items.has_ended:
             return None
         times: list[float] = []
@@ -309,23 +328,17 @@ class _Timeout(PlainMachine):
         return max(0.0, min(times) - self._clock())
 
     def expire(self) -> list[ResponseEvent]:
+        """The end of the response, if the time is up."""
         now = self._clock()
         if self._total is not None and now >= self._began + self._total:
-            return self._end("deadline", f"no end within {self._total:g} s", "total")
+            return self._end("total")
         if self._gap is not None and now >= self._last + self._gap:
-            return self._end("stalled", f"no event for {self._gap:g} s", "gap")
+            return self._end("gap")
         return []
 
-    def _end(self, kind: ErrorKind, message: str, phase: str) -> list[ResponseEvent]:
+    def _end(self, phase: str) -> list[ResponseEvent]:
         self.done = True
-        error = ErrorInfo(
-            kind,
-            message,
-            retryable=kind == "stalled",
-            code=STOPPED,
-            detail={"phase": phase},
-        )
-        self.ending = self._items.end(Failed(error))
+        self.ending = self._items.end(self._terminal(phase), LIMIT_REACHED)
         return list(self.ending)
 
 
@@ -348,4 +361,11 @@ def timeout(gap: float | None = None, total: float | None = None) -> Keep:
     for name, seconds in (("gap", gap), ("total", total)):
         if seconds is not None:
             check_seconds(name, seconds)
-    return Keep(lambda clock: _Timeout(gap, total, clock), "timeout()")
+
+    def terminal(phase: str) -> Failed:
+        is_gap = phase == "gap"
+        kind: ErrorKind = "stalled" if is_gap else "deadline"
+        message = f"no event for {gap:g} s" if is_gap else f"no end within {total:g} s"
+        return Failed(ErrorInfo(kind, message, is_gap, code=STOPPED, detail={"phase": phase}))
+
+    return Keep(lambda clock: Deadline(gap, total, clock, terminal), "timeout()")

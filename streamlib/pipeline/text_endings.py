@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace as with_fields
 
-from streamlib.pipeline.endings import STOPPED, OpenItems
-from streamlib.pipeline.machine import Clock, PlainMachine
+from streamlib.pipeline.endings import LIMIT_REACHED, STOPPED, OpenItems
+from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.patterns import Replacer, Search
 from streamlib.pipeline.text_events import TextEdit, TextEvents
 from streamlib.pipeline.units import TextMachine, joins_character
@@ -96,9 +96,9 @@ class LimitRule:
     """The rule of `limit`: what is left, for all texts of a choice together."""
 
     reason: StopReason = "length"
-    detail = "the limit was reached"
+    detail = LIMIT_REACHED
 
-    def __init__(self, characters: int | None) -> None:
+    def __init__(self, characters: int) -> None:
         self.hits: dict[int, str] = {}
         self.left: dict[int, int] = {}
         """Characters left, by choice: without those that texts hold."""
@@ -107,8 +107,7 @@ class LimitRule:
     def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
         """The machine of one text: it takes from what is left of its choice."""
         del kind, note
-        if self.characters is not None:
-            self.left.setdefault(choice, self.characters)
+        self.left.setdefault(choice, self.characters)
         return _Limited(self, choice)
 
 
@@ -127,8 +126,6 @@ class _Limited:
 
     def feed(self, text: str) -> list[str]:
         rule = self._rule
-        if rule.characters is None:
-            return [text] if text else []
         if self._choice in rule.hits:
             return []
         text = self._last + text
@@ -294,26 +291,3 @@ class EndingText(PlainMachine):
         return with_fields(
             changed, stop_reason=reason, native_stop_reason=None, stop_sequence=stop_text
         )
-
-
-class EndingInTime(EndingText):
-    """The same, also after a time."""
-
-    def __init__(self, rule: LimitRule, seconds: float, clock: Clock) -> None:
-        super().__init__(rule)
-        self._clock = clock
-        self._deadline = clock() + seconds
-
-    def due(self) -> float | None:
-        """Seconds until the time is up."""
-        if self.done:
-            return None
-        return max(0.0, self._deadline - self._clock())
-
-    def expire(self) -> list[ResponseEvent]:
-        """The time is up."""
-        due = self.due()
-        if due is None or due > 0:
-            return []
-        events = self._noted(self._texts.close())
-        return events + self._end(min(self._choices.values(), default=0))

@@ -19,8 +19,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from streamlib.pipeline.json_strings import JsonStrings
-from streamlib.pipeline.machine import Clock
 from streamlib.pipeline.numbers import check_count, check_seconds
+from streamlib.pipeline.pacing import Deadline
 from streamlib.pipeline.patterns import (
     LONGEST,
     Replacer,
@@ -29,12 +29,12 @@ from streamlib.pipeline.patterns import (
     fixed_text,
     read_pattern,
 )
-from streamlib.pipeline.stages import Keep
-from streamlib.pipeline.text_endings import EndingInTime, EndingText, LimitRule, StopRule
+from streamlib.pipeline.stages import Keep, chain
+from streamlib.pipeline.text_endings import EndingText, LimitRule, StopRule
 from streamlib.pipeline.text_events import TEXT_KINDS, TextEdit, TextEvents, text_edit
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
 from streamlib.pipeline.units import LONGEST_UNIT, TextMachine, UnitName, text_of, unit_machine
-from streamlib_parsers.events import FunctionCallArgumentsDelta
+from streamlib_parsers.events import Completed, FunctionCallArgumentsDelta
 
 # --- replace ---
 
@@ -292,18 +292,17 @@ def limit(*, characters: int | None = None, seconds: float | None = None) -> Kee
     """
     if characters is None and seconds is None:
         raise ValueError("limit takes characters=, seconds= or both")
-    if characters is not None:
-        check_count("characters", characters)
+    stages: list[Keep] = []
     if seconds is not None:
         check_seconds("seconds", seconds)
-
-    def make(clock: Clock) -> EndingText:
-        rule = LimitRule(characters)
-        if seconds is None:
-            return EndingText(rule)
-        return EndingInTime(rule, seconds, clock)
-
-    return Keep(make, "limit()")
+        end = Completed(stop_reason="length")
+        stages.append(Keep(lambda clock: Deadline(None, seconds, clock, lambda _: end), "limit()"))
+    if characters is not None:
+        check_count("characters", characters)
+        stages.append(Keep(lambda _: EndingText(LimitRule(characters)), "limit()"))
+    limits = chain(*stages)
+    limits.name = "limit()"
+    return limits
 
 
 # --- guard ---
