@@ -71,9 +71,8 @@ class Flow:
         self._clock = clock
         self._errors: ErrorMode = errors
         self._first_selecting = len(self.stages)
-        for position, stage in reversed(list(enumerate(self.stages))):
-            if stage.selecting:
-                self._first_selecting = position
+        if self.selects:
+            self._first_selecting = [stage.selecting for stage in self.stages].index(True)
         self._has_front = self._first_selecting > 0
         self._items: OpenItems | None = None
         """What was let out before the first selecting stage, where this may have to end it."""
