@@ -110,8 +110,7 @@ class _Choice(TaskBlock, BatchSource):
         deadline: float | None,
     ) -> None:
         super().__init__()
-        self._starts = tuple(starts)
-        if not self._starts:
+        if not starts:
             raise ValueError("a stream needs at least one start")
         if deadline is not None:
             check_seconds("deadline", deadline)
@@ -120,7 +119,7 @@ class _Choice(TaskBlock, BatchSource):
         """Whether it was not entered yet."""
         self._after = after
         self._deadline = deadline
-        self._left = deque(enumerate(self._starts))
+        self._left = deque(enumerate(starts))
         """Starts that were not called."""
         self._attempts: Attempts[_Runner] = Attempts(self._next_runner, on)
         self._runners: list[_Runner] = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace as with_fields
 
-from streamlib.pipeline.endings import LIMIT_REACHED, STOPPED, OpenItems
+from streamlib.pipeline.endings import STOPPED, OpenItems
 from streamlib.pipeline.machine import PlainMachine
 from streamlib.pipeline.patterns import Replacer, Search
 from streamlib.pipeline.text_events import TextEdit, TextEvents
@@ -29,29 +29,15 @@ NEAR_LIMIT: Final = 64
 """Characters before a limit from where on graphemes count: hardly one is longer."""
 
 
-class StopRule:
-    """The rule of `stop_at`."""
-
-    reason: StopReason = "stop"
-    detail = "the stop text was found"
-
-    def __init__(self, search: Search, longest: int) -> None:
-        self.hits: dict[int, str] = {}
-        """Choices that have ended -> what was found."""
-        self._search = search
-        self._longest = longest
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        """The machine of one text: what it finds ends its choice."""
-        del kind, note
-        return _UntilFound(self, choice, self._search, self._longest)
+Hits: TypeAlias = dict[int, str]
+"""Choices that have ended -> what was found."""
 
 
-class _UntilFound:
+class UntilFound:
     """The text before the first match."""
 
-    def __init__(self, rule: StopRule, choice: int, search: Search, longest: int) -> None:
-        self._rule = rule
+    def __init__(self, hits: Hits, choice: int, search: Search, longest: int) -> None:
+        self._hits = hits
         self._choice = choice
         self._replacer = Replacer([search], self._find, longest)
         self._received = 0
@@ -61,17 +47,20 @@ class _UntilFound:
 
     @property
     def buffered(self) -> int:
-        if self._choice in self._rule.hits:
+        """Characters whose fate is not known yet."""
+        if self._choice in self._hits:
             return 0
         return self._replacer.buffered
 
     def feed(self, text: str) -> list[str]:
-        if self._choice in self._rule.hits:
+        """What is shown of it now; nothing once the choice has ended."""
+        if self._choice in self._hits:
             return []
         self._received += len(text)
         return self._before_match(self._replacer.feed(text))
 
     def close(self) -> list[str]:
+        """The rest, unless the choice has ended here."""
         if self._match_start is not None:
             return []
         # Where another text has ended the choice, what came before that stays.
@@ -81,7 +70,7 @@ class _UntilFound:
         if self._match_start is None:
             # The searched text ends with what was received last.
             self._match_start = self._received - (len(match.string) - match.start())
-            self._rule.hits.setdefault(self._choice, match[0])
+            self._hits.setdefault(self._choice, match[0])
         return ""
 
     def _before_match(self, fragments: list[str]) -> list[str]:
@@ -92,47 +81,31 @@ class _UntilFound:
         return [text] if text else []
 
 
-class LimitRule:
-    """The rule of `limit`: what is left, for all texts of a choice together."""
-
-    reason: StopReason = "length"
-    detail = LIMIT_REACHED
-
-    def __init__(self, characters: int) -> None:
-        self.hits: dict[int, str] = {}
-        self.left: dict[int, int] = {}
-        """Characters left, by choice: without those that texts hold."""
-        self.characters = characters
-
-    def machine(self, kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
-        """The machine of one text: it takes from what is left of its choice."""
-        del kind, note
-        self.left.setdefault(choice, self.characters)
-        return _Limited(self, choice)
-
-
-class _Limited:
+class Limited:
     """As much of a text as is left, in whole graphemes."""
 
-    def __init__(self, rule: LimitRule, choice: int) -> None:
-        self._rule = rule
+    def __init__(self, hits: Hits, choice: int, left: dict[int, int]) -> None:
+        self._hits = hits
         self._choice = choice
+        self._left = left
+        """Characters left, by choice: without those that texts hold."""
         self._last = ""
         """The last grapheme: more characters may belong to it."""
 
     @property
     def buffered(self) -> int:
+        """Characters whose fate is not known yet."""
         return len(self._last)
 
     def feed(self, text: str) -> list[str]:
-        rule = self._rule
-        if self._choice in rule.hits:
+        """What is shown of it now; nothing once the choice has ended."""
+        if self._choice in self._hits:
             return []
         text = self._last + text
-        left = rule.left[self._choice] + len(self._last)
+        left = self._left[self._choice] + len(self._last)
         if len(text) + NEAR_LIMIT <= left:
             self._last = ""
-            rule.left[self._choice] = left - len(text)
+            self._left[self._choice] = left - len(text)
             return [text] if text else []
         # Whole graphemes that fit; the last one may go on.
         end = start = 0
@@ -140,15 +113,16 @@ class _Limited:
             if position < len(text) and _is_joined(text, start, position):
                 continue
             if position > left:
-                rule.hits[self._choice] = ""
+                self._hits[self._choice] = ""
                 break
             end, start = start, position
-        fits = text[:end] if self._choice not in rule.hits else text[:start]
-        self._last = "" if self._choice in rule.hits else text[end:]
-        rule.left[self._choice] = left - len(fits) - len(self._last)
+        fits = text[:end] if self._choice not in self._hits else text[:start]
+        self._last = "" if self._choice in self._hits else text[end:]
+        self._left[self._choice] = left - len(fits) - len(self._last)
         return [fits] if fits else []
 
     def close(self) -> list[str]:
+        """The last grapheme."""
         last = self._last
         self._last = ""
         return [last] if last else []
@@ -168,12 +142,27 @@ def _is_flag_letter(character: str) -> bool:
 
 
 class EndingText(PlainMachine):
-    """The machine of a stage that ends choices, and with the last one the response."""
+    """The machine of a stage that ends choices, and with the last one the response.
 
-    def __init__(self, rule: StopRule | LimitRule) -> None:
+    Args:
+        reason: why a choice ends.
+        detail: the same, for the notice.
+        make: makes the machine of one text of a choice. It notes there that the choice has ended.
+    """
+
+    def __init__(
+        self, reason: StopReason, detail: str, make: Callable[[Hits, int], TextMachine]
+    ) -> None:
         super().__init__()
-        self._rule = rule
-        self._texts = TextEvents(TextEdit(rule.machine, changes_copies=False))
+        self._reason = reason
+        self._detail = detail
+        self._hits: Hits = {}
+
+        def machine(kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
+            del kind, note
+            return make(self._hits, choice)
+
+        self._texts = TextEvents(TextEdit(machine, changes_copies=False))
         self._items = OpenItems()
         """What was let out."""
         self._choices: dict[int, int] = {}
@@ -202,7 +191,7 @@ class EndingText(PlainMachine):
         if isinstance(event, (Completed, Failed)):
             return self._end_of_source(event)
         events = self._texts.feed(event)
-        if len(self._rule.hits) > len(self._ended):
+        if len(self._hits) > len(self._ended):
             return self._hit(events, index)
         return self._noted(events)
 
@@ -235,7 +224,7 @@ class EndingText(PlainMachine):
         events: list[ResponseEvent] = []
         for choice in sorted({0, *self._choices.values()} - self._ended):
             rest = self._texts.close(choice)
-            if choice in self._rule.hits:  # the end of the text was all that was missing
+            if choice in self._hits:  # the end of the text was all that was missing
                 events += self._hit(rest, None)
             else:
                 events += self._noted(rest)
@@ -247,9 +236,9 @@ class EndingText(PlainMachine):
 
     def _hit(self, events: list[ResponseEvent], index: int | None) -> list[ResponseEvent]:
         """A choice has ended in the text of the item with this index."""
-        [choice] = self._rule.hits.keys() - self._ended
+        [choice] = self._hits.keys() - self._ended
         self._ended.add(choice)
-        is_stop = self._rule.reason == "stop"
+        is_stop = self._reason == "stop"
         last = events[-1] if events else None
         if isinstance(last, OutputItemDone):
             # Also behind `aggregate`: the final item is what there is to end.
@@ -262,32 +251,32 @@ class EndingText(PlainMachine):
             return events + self._end(choice, completed)
         # The other choices go on.
         ends = self._items.close_items(choice, completed=completed)
-        return events + self._moved([*ends, Notice(STOPPED, self._rule.detail)])
+        return events + self._moved([*ends, Notice(STOPPED, self._detail)])
 
     def _end(self, choice: int, completed: int | None = None) -> list[ResponseEvent]:
         """Ends the response, with this choice as the last one."""
         self.done = True
-        reason = self._rule.reason
+        reason = self._reason
         choices = sorted({*self._choices.values()} or {0})
         terminal = Completed(
             stop_reason=reason,
-            stop_sequence=self._rule.hits.get(choice) or None,
+            stop_sequence=self._hits.get(choice) or None,
             choices=tuple([FinishedChoice(each, reason) for each in choices]),
         )
-        ending = self._items.end(terminal, self._rule.detail, completed=completed)
+        ending = self._items.end(terminal, self._detail, completed=completed)
         self.ending = self._moved(ending)
         return list(self.ending)
 
     def _completed(self, event: Completed) -> Completed:
         """The wire's own end of a response of which some choices have ended before."""
-        reason = self._rule.reason
+        reason = self._reason
         choices = {each.choice: each for each in event.choices}
         for choice in self._ended:
             choices[choice] = FinishedChoice(choice, reason)
         changed = with_fields(event, choices=tuple([choices[each] for each in sorted(choices)]))
         if 0 not in self._ended:
             return changed
-        stop_text = self._rule.hits.get(0) or None
+        stop_text = self._hits.get(0) or None
         return with_fields(
             changed, stop_reason=reason, native_stop_reason=None, stop_sequence=stop_text
         )

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
+from streamlib.pipeline.endings import LIMIT_REACHED
 from streamlib.pipeline.json_strings import JsonStrings
 from streamlib.pipeline.numbers import check_count, check_seconds
 from streamlib.pipeline.pacing import Deadline
@@ -30,7 +32,7 @@ from streamlib.pipeline.patterns import (
     read_pattern,
 )
 from streamlib.pipeline.stages import Keep, chain
-from streamlib.pipeline.text_endings import EndingText, LimitRule, StopRule
+from streamlib.pipeline.text_endings import EndingText, Hits, Limited, UntilFound
 from streamlib.pipeline.text_events import TEXT_KINDS, TextEdit, TextEvents, text_edit
 from streamlib.pipeline.unit_calls import Guard, GuardMode, MapUnitsAsync
 from streamlib.pipeline.units import LONGEST_UNIT, TextMachine, UnitName, text_of, unit_machine
@@ -271,7 +273,12 @@ def stop_at(text: str | re.Pattern[str], *, longest: int = LONGEST) -> Keep:
         search = read_pattern(text)
     else:
         raise TypeError(f"stop_at takes a text or a compiled pattern, not {text!r:.100}")
-    return Keep(lambda _: EndingText(StopRule(search, longest)), "stop_at()")
+
+    def until_found(hits: Hits, choice: int) -> TextMachine:
+        return UntilFound(hits, choice, search, longest)
+
+    detail = "the stop text was found"
+    return Keep(lambda _: EndingText("stop", detail, until_found), "stop_at()")
 
 
 def limit(*, characters: int | None = None, seconds: float | None = None) -> Keep:
@@ -299,10 +306,15 @@ def limit(*, characters: int | None = None, seconds: float | None = None) -> Kee
         stages.append(Keep(lambda clock: Deadline(None, seconds, clock, lambda _: end), "limit()"))
     if characters is not None:
         check_count("characters", characters)
-        stages.append(Keep(lambda _: EndingText(LimitRule(characters)), "limit()"))
+        stages.append(Keep(lambda _: _limited(characters), "limit()"))
     limits = chain(*stages)
     limits.name = "limit()"
     return limits
+
+
+def _limited(characters: int) -> EndingText:
+    left: dict[int, int] = defaultdict(lambda: characters)
+    return EndingText("length", LIMIT_REACHED, lambda hits, choice: Limited(hits, choice, left))
 
 
 # --- guard ---
