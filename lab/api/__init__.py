@@ -27,7 +27,11 @@ MODULES: Final = (
 )
 """Modules whose `__all__` is public."""
 
-PRIVATE_BASES: Final = ("streamlib.client.setup", "streamlib.tools.piped_run")
+PRIVATE_BASES: Final = (
+    "streamlib.client.setup",
+    "streamlib.pipeline.delivery",
+    "streamlib.tools.piped_run",
+)
 """Modules of classes that stand for a part of a public one."""
 
 FILE: Final = Path(__file__).with_name("public.txt")

@@ -82,7 +82,7 @@ class Delivery:
 
         In a run it is the current response, as `run.response` is.
         """
-        return self._whole._accumulator.response
+        return self._responding._accumulator.response
 
     @property
     def snapshot(self) -> Response:
@@ -99,14 +99,14 @@ class Delivery:
     @property
     def is_selection(self) -> bool:
         """Whether the events are not all of a response, because a stage selects."""
-        return self._whole is not self or any(stage.selecting for stage in self._stages)
+        return self._responding is not self or any(stage.selecting for stage in self._stages)
 
     @property
-    def _whole(self) -> Delivery:
+    def _responding(self) -> Delivery:
         """The pipeline that knows the response: where the source is a selection, that of it."""
         upstream = self._upstream
         if isinstance(upstream, Delivery) and upstream.is_selection:
-            return upstream._whole
+            return upstream._responding
         return self
 
     @property
@@ -148,8 +148,8 @@ class Delivery:
         Raises:
             LookupError: the item has neither arguments nor text.
         """
-        if self._whole is not self:
-            return self._whole.partial(index, kind)
+        if self._responding is not self:
+            return self._responding.partial(index, kind)
         # Imported here because few pipelines need it.
         from streamlib.structured.item_views import ItemViews
 
@@ -168,7 +168,7 @@ class Delivery:
         Raises:
             KeyError: no item with this index has started.
         """
-        return self._whole._accumulator.item(index)
+        return self._responding._accumulator.item(index)
 
     # --- filling ---
 

@@ -168,10 +168,10 @@ class WordUnits(Units):
 
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
-        held = self._text
-        if len(held) + len(text) > self._short:
+        before = self._text
+        if len(before) + len(text) > self._short:
             return super().feed(text)
-        text = held + text
+        text = before + text
         units: list[str] = []
         divided = text.split(None, 1)
         while len(divided) == 2:
