@@ -88,22 +88,27 @@ class TextEdit(NamedTuple):
         changes: the text may change; otherwise it is only cut into other deltas.
         changes_copies: strings that may repeat the text change as it does; otherwise it only ends
             early.
+        waits: deltas of another part of the item wait until the text of this one is known;
+            otherwise what is known of it is let out before them.
     """
 
     machine: Callable[[type, int, Callable[[str], None]], TextMachine]
     kinds: frozenset[type] = TEXT_ALONE
     changes: bool = True
     changes_copies: bool = True
+    waits: bool = True
 
 
-def text_edit(make: Callable[[], TextMachine], *, changes: bool = True) -> TextEdit:
+def text_edit(
+    make: Callable[[], TextMachine], *, changes: bool = True, waits: bool = True
+) -> TextEdit:
     """The same machines for every text; those of a stage that only cuts change none."""
 
     def machine(kind: type, choice: int, note: Callable[[str], None]) -> TextMachine:
         del kind, choice, note
         return make()
 
-    return TextEdit(machine, changes=changes, changes_copies=changes)
+    return TextEdit(machine, changes=changes, changes_copies=changes, waits=waits)
 
 
 class TextEvents(PlainMachine):
@@ -228,7 +233,7 @@ class TextEvents(PlainMachine):
         part = item.parts.get(key)
         current = item.current
         if current is not None and current is not part and current.buffered:
-            if self._changes:
+            if self._rule.waits:
                 item.waiting.setdefault(key, []).append(event)
                 return []
             events = self._close_part(current)

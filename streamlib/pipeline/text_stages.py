@@ -136,7 +136,7 @@ def _units(by: UnitName, longest: int) -> Callable[[], TextMachine]:
 
 
 def _unit_stage(by: UnitName, name: str, longest: int) -> Keep:
-    edit = text_edit(_units(by, longest), changes=False)
+    edit = text_edit(_units(by, longest), changes=False, waits=False)
     return Keep(lambda _: TextEvents(edit), name)
 
 

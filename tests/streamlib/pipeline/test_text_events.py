@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from random import Random
 from time import process_time
-from typing import Any
+from typing import Any, Literal
 
+import anyio
 import pytest
 from msgspec.structs import replace as with_fields
 
@@ -14,8 +15,10 @@ from streamlib import accumulate
 from streamlib.pipeline import (
     Keep,
     aggregate,
+    guard,
     limit,
     map_text,
+    pipe,
     replace,
     sentences,
     stop_at,
@@ -49,6 +52,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
+from tests.support.events_source import EventsSource
 
 HIDE = replace("secret", "[x]", of=("text", "reasoning", "refusal", "arguments"))
 CALL = FunctionCall("c", "f", status="incomplete")
@@ -102,6 +106,31 @@ def test_text_stage_never_joins_two_parts() -> None:
         (1, "ret"),
         (1, " b"),
     ]
+
+
+@pytest.mark.parametrize("mode", ["hold", "watch"])
+def test_unit_is_checked_whole_where_parts_alternate(mode: Literal["hold", "watch"]) -> None:
+    """A unit was cut where another part began: "ba", "one ", "d "."""
+    parts = [text("ba"), text("one", 1), text("d "), text(" two", 1)]
+    events = response(*item(0, message(), message("bad ", "one two"), *parts))
+    units: dict[str, list[str]] = {"guard": [], "async map_text": []}
+
+    async def shout(unit: str) -> str:
+        units["async map_text"].append(unit)
+        return unit.upper()
+
+    def check_unit(unit: str) -> bool:
+        units["guard"].append(unit)
+        return True
+
+    async def read(stage: Keep) -> list[ResponseEvent]:
+        async with pipe(EventsSource(events), stage) as piped:
+            return [event async for event in piped]
+
+    anyio.run(read, guard(check_unit, by="word", mode=mode))
+    shouted = anyio.run(read, map_text(shout, by="word"))
+    assert units == {name: ["bad ", "one ", "two"] for name in units}
+    assert shouted == through(events, map_text(str.upper, by="word"))
 
 
 def test_parts_that_wait_are_let_out_in_their_order() -> None:
