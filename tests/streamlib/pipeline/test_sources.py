@@ -377,7 +377,7 @@ async def test_wire_failure_raises_with_what_came_out() -> None:
 
 async def test_failure_that_is_raised_is_what_came_out() -> None:
     """Its message and its detail may repeat the text, as those of the event."""
-    error = StreamError(ErrorInfo("server", "stopped at: secret", detail={"text": "secret"}))
+    error = StreamError(ErrorInfo("server_error", "stopped at: secret", detail={"text": "secret"}))
     source = EventsSource(EVENTS[:3], then=error)
     with pytest.raises(StreamError) as caught:
         async with pipe(source, replace("secret", "[x]")) as piped:
