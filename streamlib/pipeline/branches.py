@@ -164,7 +164,7 @@ class Branch(BatchSource):
             return self.arrived()
         error = self.failure or self._reader.error
         if error is not None:
-            raise error
+            raise of_one_reader(error) if len(self._reader.branches) > 1 else error
         raise StopAsyncIteration
 
 
@@ -279,6 +279,18 @@ class TeeReader(TaskBlock):
         elif self._slow == "fail":
             message = f"the reader is {len(branch.buffer)} events behind"
             branch.failure = StreamError(ErrorInfo("limit_exceeded", message, code="slow_reader"))
+
+
+def of_one_reader(error: Exception) -> Exception:
+    """The same failure for one of several readers: each adds to it what came out for that one."""
+    if not isinstance(error, StreamError):
+        return error
+    kind = type(error)
+    own = kind.__new__(kind)  # its own class may take other arguments
+    own.args = error.args
+    own.__cause__ = error.__cause__
+    vars(own).update(vars(error))
+    return own.with_traceback(error.__traceback__)
 
 
 def _joined_neighbours(events: Iterable[ResponseEvent]) -> deque[ResponseEvent]:

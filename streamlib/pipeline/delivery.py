@@ -292,26 +292,14 @@ class Delivery:
         if self._flow is not None and self._flow.error is not None:
             error = self._flow.error
         if isinstance(error, StreamError):
-            error = self._with_response(error)
+            # Nothing of what the stages changed is to be seen in it.
+            error.response = self.response
+            if self._skips_failed and error.response.error is not None:
+                error.info = error.response.error
+            error.args = (error.info, error.response)
         if isinstance(error, (StopIteration, StopAsyncIteration)):
             # It would end the reader's loop as if the response were complete.
             other = RuntimeError(f"a stage raised {type(error).__name__}")
             other.__cause__ = error
             return other
         return error
-
-    def _with_response(self, error: StreamError) -> StreamError:
-        """The failure with what came out: nothing that the stages changed is to be seen in it.
-
-        Another object each time, since several readers of one source get the same exception.
-        """
-        kind = type(error)
-        shown = kind.__new__(kind)  # its own class may take other arguments
-        vars(shown).update(vars(error))
-        shown.__cause__ = error.__cause__
-        shown.response = self.response
-        shown.info = error.info
-        if self._skips_failed and shown.response.error is not None:
-            shown.info = shown.response.error
-        shown.args = (shown.info, shown.response)
-        return shown.with_traceback(error.__traceback__)

@@ -22,6 +22,7 @@ from streamlib.pipeline.branches import (
     Slow,
     TaskBlock,
     TeeReader,
+    of_one_reader,
     owned,
     read_lists,
     read_owned,
@@ -143,7 +144,7 @@ class Share(TaskBlock):
         """
         while position >= len(self.events):
             if self._error is not None:
-                raise self._error
+                raise of_one_reader(self._error)
             if self._has_ended:
                 raise StopAsyncIteration
             self._wanted = position + 1

@@ -384,7 +384,7 @@ async def test_failure_that_is_raised_is_what_came_out() -> None:
             [event async for event in piped]
     assert caught.value.info == caught.value.args[0] == piped.response.error
     assert caught.value.message == "stopped at: [x]"
-    assert error.message == "stopped at: secret"
+    assert caught.value.detail == {"text": "[x]"}
 
 
 async def test_wire_failure_stays_an_event_where_it_is_one() -> None:
