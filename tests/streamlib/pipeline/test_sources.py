@@ -331,7 +331,11 @@ async def test_pipelines_of_pipelines_are_one() -> None:
 
 
 def test_sync_pipeline_of_a_selection_has_its_response() -> None:
-    for read in (list, lambda outer: list(outer.text())):
+    def texts(stream: Any) -> list[str]:
+        return list(stream.text())
+
+    reads: list[Callable[[Any], object]] = [list, texts]
+    for read in reads:
         with (
             pipe(EVENTS, only(OutputTextDelta)) as first,
             first.pipe(tap(str)) as second,
@@ -379,8 +383,9 @@ async def test_failure_that_is_raised_is_what_came_out() -> None:
     """Its message and its detail may repeat the text, as those of the event."""
     error = StreamError(ErrorInfo("server_error", "stopped at: secret", detail={"text": "secret"}))
     source = EventsSource(EVENTS[:3], then=error)
+    piped = pipe(source, replace("secret", "[x]"))
     with pytest.raises(StreamError) as caught:
-        async with pipe(source, replace("secret", "[x]")) as piped:
+        async with piped:
             [event async for event in piped]
     assert caught.value.info == caught.value.args[0] == piped.response.error
     assert caught.value.message == "stopped at: [x]"
