@@ -36,7 +36,97 @@ LEFT_EARLY: Final = ErrorInfo("cancelled", "the pipeline was left before its end
 NOT_ENTERED: Final = "a pipeline is read inside its `with` block"
 
 
-class Delivery:
+class ResponseSoFar:
+    """Base of pipelines: what has come out."""
+
+    @property
+    def _delivery(self) -> Delivery:
+        """What hands out the events, and has accumulated them."""
+        raise NotImplementedError
+
+    @property
+    def response(self) -> Response:
+        """What has come out so far: of the events before the first selecting stage.
+
+        In a run it is the current response, as `run.response` is.
+        """
+        return self._delivery._responding._accumulator.response
+
+    @property
+    def snapshot(self) -> Response:
+        """The same as `response`, under a name that tells that it may be incomplete."""
+        return self.response
+
+    @property
+    def report(self) -> tuple[StartFailure, ...]:
+        """The starts of `fallback` or `race` that have failed, in order; of another stream none."""
+        upstream = self._delivery._upstream
+        if isinstance(upstream, (BatchSource, ResponseSoFar)):
+            return upstream.report
+        return ()
+
+    @property
+    def buffered(self) -> int:
+        """Characters that the stages hold."""
+        flow = self._delivery._flow
+        return 0 if flow is None else flow.buffered
+
+    def of(self, measure: Measure) -> MeasuredUse:
+        """What a `Measure` among the stages has seen of this stream.
+
+        Raises:
+            LookupError: it is none of the stages.
+            RuntimeError: the pipeline was not entered.
+        """
+        flow = self._delivery._flow
+        if flow is None:
+            raise RuntimeError(NOT_ENTERED)
+        for stage, machine in zip(flow.stages, flow.machines, strict=True):
+            if stage is measure and isinstance(machine, MeasuredUse):
+                return machine
+        raise LookupError("this Measure is not among the stages of the pipeline")
+
+    @overload
+    def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
+    @overload
+    def partial(self, index: int, kind: type[T]) -> T: ...
+    @overload
+    def partial(self, index: int, kind: object) -> Any: ...
+    def partial(self, index: int, kind: object = None) -> Any:
+        """The JSON of an item as far as it came out: a call's arguments, or a message's text.
+
+        See `ResponseStream.partial`.
+
+        Args:
+            index: `index` of the item's events.
+            kind: a class to make a partial object of; without it, a dict.
+
+        Raises:
+            LookupError: the item has neither arguments nor text.
+        """
+        # Imported here because few pipelines need it.
+        from streamlib.structured.item_views import ItemViews
+
+        delivery = self._delivery._responding
+        views = delivery._views.get(index)
+        if views is None:
+            # Not a method of the pipeline: a cycle would keep an abandoned one alive.
+            views = ItemViews(functools.partial(delivery._accumulator.item, index))
+            delivery._views[index] = views
+        if kind is None:
+            return views.plain()
+        return views.typed(kind)
+
+    def item(self, index: int) -> ResponseItem:
+        """The item of an index, as far as it came out.
+
+        Raises:
+            KeyError: no item with this index has started.
+        """
+        return self._delivery._responding._accumulator.item(index)
+
+
+class Delivery(ResponseSoFar):
     """The events of a `Flow`, one by one, and the response that they make.
 
     Args:
@@ -74,27 +164,9 @@ class Delivery:
         self._has_raised = False
         """The reader has read to the end, however it ended."""
 
-    # --- the response so far ---
-
     @property
-    def response(self) -> Response:
-        """What has come out so far: of the events before the first selecting stage.
-
-        In a run it is the current response, as `run.response` is.
-        """
-        return self._responding._accumulator.response
-
-    @property
-    def snapshot(self) -> Response:
-        """The same as `response`, under a name that tells that it may be incomplete."""
-        return self.response
-
-    @property
-    def report(self) -> tuple[StartFailure, ...]:
-        """The starts of `fallback` or `race` that have failed, in order; of another stream none."""
-        if isinstance(self._upstream, (BatchSource, Delivery)):
-            return self._upstream.report
-        return ()
+    def _delivery(self) -> Delivery:
+        return self
 
     @property
     def is_selection(self) -> bool:
@@ -108,67 +180,6 @@ class Delivery:
         if isinstance(upstream, Delivery) and upstream.is_selection:
             return upstream._responding
         return self
-
-    @property
-    def buffered(self) -> int:
-        """Characters that the stages hold."""
-        if self._flow is None:
-            return 0
-        return self._flow.buffered
-
-    def of(self, measure: Measure) -> MeasuredUse:
-        """What a `Measure` among the stages has seen of this stream.
-
-        Raises:
-            LookupError: it is none of the stages.
-            RuntimeError: the pipeline was not entered.
-        """
-        if self._flow is None:
-            raise RuntimeError(NOT_ENTERED)
-        for stage, machine in zip(self._stages, self._flow.machines, strict=True):
-            if stage is measure and isinstance(machine, MeasuredUse):
-                return machine
-        raise LookupError("this Measure is not among the stages of the pipeline")
-
-    @overload
-    def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
-    @overload
-    def partial(self, index: int, kind: type[T]) -> T: ...
-    @overload
-    def partial(self, index: int, kind: object) -> Any: ...
-    def partial(self, index: int, kind: object = None) -> Any:
-        """The JSON of an item as far as it came out: a call's arguments, or a message's text.
-
-        See `ResponseStream.partial`.
-
-        Args:
-            index: `index` of the item's events.
-            kind: a class to make a partial object of; without it, a dict.
-
-        Raises:
-            LookupError: the item has neither arguments nor text.
-        """
-        if self._responding is not self:
-            return self._responding.partial(index, kind)
-        # Imported here because few pipelines need it.
-        from streamlib.structured.item_views import ItemViews
-
-        views = self._views.get(index)
-        if views is None:
-            # Not a method of the pipeline: a cycle would keep an abandoned one alive.
-            views = ItemViews(functools.partial(self._accumulator.item, index))
-            self._views[index] = views
-        if kind is None:
-            return views.plain()
-        return views.typed(kind)
-
-    def item(self, index: int) -> ResponseItem:
-        """The item of an index, as far as it came out.
-
-        Raises:
-            KeyError: no item with this index has started.
-        """
-        return self._responding._accumulator.item(index)
 
     # --- filling ---
 

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack, overload
 
-from streamlib.pipeline.attempts import StartFailure
-from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
+from streamlib.pipeline.delivery import NOT_ENTERED, Delivery, ResponseSoFar
 from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.machine import PipeOptions, Stage, without_loop
-from streamlib.pipeline.measure import Measure, MeasuredUse
 from streamlib.pipeline.opening import pipe
 from streamlib.pipeline.reading import OutputText
 from streamlib.pipeline.stages import AnyStage, Narrow, Same
 from streamlib.pipeline.statements import SyncOnly
-from streamlib_parsers.accumulate import Response
 
 E = TypeVar("E")
 T = TypeVar("T")
@@ -46,7 +43,7 @@ class Driver(Protocol):
         ...
 
 
-class SyncPipeline(SyncOnly, Generic[Event_co]):
+class SyncPipeline(SyncOnly, ResponseSoFar, Generic[Event_co]):
     """A stream through stages, as `Pipeline`, with `with` and `for`."""
 
     def __init__(
@@ -60,46 +57,14 @@ class SyncPipeline(SyncOnly, Generic[Event_co]):
         self._stages = stages
         self._options = options or PipeOptions()
         self._driver = make(self._stages, self._options)
-        self._delivery = self._driver.delivery
+        self._take = self._driver.delivery._take
         self.is_run = self._driver.is_run
         """Whether the source is a run of several responses."""
         self._has_entered = False
 
-    # --- the response so far ---
-
     @property
-    def response(self) -> Response:
-        """What has come out so far: of the events before the first selecting stage."""
-        return self._delivery.response
-
-    @property
-    def snapshot(self) -> Response:
-        """The same as `response`, under a name that tells that it may be incomplete."""
-        return self._delivery.response
-
-    @property
-    def buffered(self) -> int:
-        """Characters that the stages hold."""
-        return self._delivery.buffered
-
-    @property
-    def report(self) -> tuple[StartFailure, ...]:
-        """The starts of a list of models that have failed: see `Pipeline.report`."""
-        return self._delivery.report
-
-    def of(self, measure: Measure) -> MeasuredUse:
-        """What a `Measure` among the stages has seen of this stream."""
-        return self._delivery.of(measure)
-
-    @overload
-    def partial(self, index: int, kind: None = None) -> dict[str, Any]: ...
-    @overload
-    def partial(self, index: int, kind: type[T]) -> T: ...
-    @overload
-    def partial(self, index: int, kind: object) -> Any: ...
-    def partial(self, index: int, kind: object = None) -> Any:
-        """The JSON of an item as far as it came out: see `ResponseStream.partial`."""
-        return self._delivery.partial(index, kind)
+    def _delivery(self) -> Delivery:
+        return self._driver.delivery
 
     # --- life cycle ---
 
@@ -162,7 +127,7 @@ class SyncPipeline(SyncOnly, Generic[Event_co]):
 
     def __next__(self) -> Event_co:
         while True:
-            event: Event_co | None = self._delivery._take()
+            event: Event_co | None = self._take()
             if event is not None:
                 return event
             self._fill()
@@ -171,10 +136,10 @@ class SyncPipeline(SyncOnly, Generic[Event_co]):
         """The same events in lists: what the stages made of one read of the source."""
         for event in self:
             batch = [event]
-            more: Event_co | None = self._delivery._take()
+            more: Event_co | None = self._take()
             while more is not None:
                 batch.append(more)
-                more = self._delivery._take()
+                more = self._take()
             yield batch
 
     def text(self) -> Iterator[str]:

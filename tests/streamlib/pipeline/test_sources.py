@@ -343,6 +343,7 @@ def test_sync_pipeline_of_a_selection_has_its_response() -> None:
         ):
             read(third)
         assert third.response.text == second.response.text == TEXT
+        assert third.item(1) == first.item(1)
 
 
 async def test_pipeline_is_used_once() -> None:
