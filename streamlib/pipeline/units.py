@@ -168,18 +168,17 @@ class WordUnits(Units):
 
     def feed(self, text: str) -> list[str]:
         """The words that have ended."""
-        before = self._text
-        if len(before) + len(text) > self._short:
+        unit = self._text + text
+        if len(unit) > self._short:
             return super().feed(text)
-        text = before + text
         units: list[str] = []
-        divided = text.split(None, 1)
+        divided = unit.split(None, 1)
         while len(divided) == 2:
             rest = divided[1]
-            units.append(text[: -len(rest)])
-            text = rest
-            divided = text.split(None, 1)
-        self._text = text
+            units.append(unit[: -len(rest)])
+            unit = rest
+            divided = unit.split(None, 1)
+        self._text = unit
         self._scanned = 0
         return units
 
