@@ -28,6 +28,8 @@ SyncEvents: TypeAlias = Iterable[ResponseEvent]
 # Only the last `Narrow` decides the type of the events: one overload for each number of stages
 # before it.
 @overload
+def pipe(source: Pipeline[E], /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[E]: ...
+@overload
 def pipe(
     source: Events, /, *stages: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[ResponseEvent]: ...
@@ -61,8 +63,6 @@ def pipe(
     **options: Unpack[PipeOptions],
 ) -> Pipeline[E]: ...
 @overload
-def pipe(source: Run, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[RunEvent]: ...
-@overload
 def pipe(
     source: Run, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[E | CallOutput]: ...
@@ -70,6 +70,12 @@ def pipe(
 def pipe(
     source: Run, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
 ) -> Pipeline[E | CallOutput]: ...
+@overload
+def pipe(source: Run, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[RunEvent]: ...
+@overload
+def pipe(
+    source: SyncPipeline[E], /, *stages: Same, **options: Unpack[PipeOptions]
+) -> SyncPipeline[E]: ...
 @overload
 def pipe(
     source: SyncEvents, /, *stages: Same, **options: Unpack[PipeOptions]

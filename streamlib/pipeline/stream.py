@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -16,12 +16,10 @@ from streamlib.pipeline.delivery import NOT_ENTERED, Delivery
 from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
-from streamlib.pipeline.opening import pipe
+from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import Batches, EventLists, OutputText, TextDeltas
-from streamlib.pipeline.stages import AnyStage, Narrow, Same
 from streamlib.pipeline.statements import AsyncOnly
-from streamlib_parsers.events import ResponseEvent, RunEvent
-from streamlib_parsers.items import CallOutput
+from streamlib_parsers.events import RunEvent
 
 CLOSING_SECONDS: Final = 2.0
 """How long closing a source may take once its reader was cancelled."""
@@ -177,38 +175,8 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
 
     items: ClassVar = items_method
 
-    # As `pipe` of a stream, and of a run's.
-    @overload
-    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[Event_co]: ...
-    @overload
-    def pipe(
-        self: Pipeline[ResponseEvent],
-        last: Narrow[E],
-        /,
-        *same: Same,
-        **options: Unpack[PipeOptions],
-    ) -> Pipeline[E]: ...
-    @overload
-    def pipe(
-        self: Pipeline[ResponseEvent],
-        s1: AnyStage,
-        last: Narrow[E],
-        /,
-        *same: Same,
-        **options: Unpack[PipeOptions],
-    ) -> Pipeline[E]: ...
-    @overload
-    def pipe(
-        self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
-    ) -> Pipeline[E | CallOutput]: ...
-    @overload
-    def pipe(
-        self, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
-    ) -> Pipeline[E | CallOutput]: ...
-    def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
-        """The events through further stages: see `streamlib.pipeline.pipe`."""
-        source: Any = self
-        return pipe(source, *stages, **options)
+    pipe: ClassVar = pipe_method
+    """The events through further stages: see `streamlib.pipeline.pipe`."""
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> Pipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from streamlib.pipeline.delivery import NOT_ENTERED, Delivery, ResponseSoFar
 from streamlib.pipeline.item_streams import sync_items
 from streamlib.pipeline.machine import PipeOptions, Stage, without_loop
-from streamlib.pipeline.opening import pipe
+from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.pipeline.reading import OutputText
-from streamlib.pipeline.stages import AnyStage, Narrow, Same
 from streamlib.pipeline.statements import SyncOnly
 
 E = TypeVar("E")
@@ -99,20 +98,8 @@ class SyncPipeline(SyncOnly, ResponseSoFar, Generic[Event_co]):
 
     items: ClassVar = sync_items
 
-    @overload
-    def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> SyncPipeline[Event_co]: ...
-    @overload
-    def pipe(
-        self, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
-    ) -> SyncPipeline[E]: ...
-    @overload
-    def pipe(
-        self, s1: AnyStage, last: Narrow[E], /, *same: Same, **options: Unpack[PipeOptions]
-    ) -> SyncPipeline[E]: ...
-    def pipe(self, /, *stages: Any, **options: Unpack[PipeOptions]) -> Any:
-        """The events through further stages: see `streamlib.pipeline.pipe`."""
-        source: Any = self
-        return pipe(source, *stages, **options)
+    pipe: ClassVar = pipe_method
+    """The events through further stages: see `streamlib.pipeline.pipe`."""
 
     def extended(self, stages: Sequence[Stage], options: PipeOptions) -> SyncPipeline[Any]:
         """The same source through further stages: a pipeline that was not entered has no use."""

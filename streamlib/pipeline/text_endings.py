@@ -154,7 +154,7 @@ class EndingText(PlainMachine):
         self, reason: StopReason, detail: str, make: Callable[[Hits, int], TextMachine]
     ) -> None:
         super().__init__()
-        self._reason = reason
+        self._reason: StopReason = reason
         self._detail = detail
         self._hits: Hits = {}
 

@@ -15,6 +15,7 @@ from streamlib.client.stream import ResponseStream
 from streamlib.client.watch import RunWatch, Watcher
 from streamlib.history.recover import recover
 from streamlib.pipeline.numbers import check_count
+from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.request.conversation import History
 from streamlib.request.mistakes import check_kind, check_switches, refuse_unknown
 from streamlib.request.prompt import Prompt
@@ -49,7 +50,7 @@ AGENT_NAMES: Final = tuple(AgentOptions.__annotations__)
 class PipedRun:
     """Base of `AgentRun`: how it is iterated, piped, and ended within its block."""
 
-    pipe: ClassVar = ResponseStream.pipe
+    pipe: ClassVar = pipe_method
     """The events through stages: ``run.pipe(coalesce(1 / 30))``; see `streamlib.pipeline`."""
     is_run = True
     """Its events are those of several responses."""

@@ -177,6 +177,8 @@ async def selecting(stream: streamlib.ResponseStream, events: list[ResponseEvent
     assert_type(stream.pipe(coalesce(1 / 30), smooth(), tap(print)), Pipeline[ResponseEvent])
     assert_type(stream.pipe(tap(print), smooth(), coalesce(), only(Failed)), Pipeline[Failed])
     assert_type(stream.pipe(window(3)), Pipeline[list[ResponseEvent]])
+    assert_type(stream.pipe(only(Failed)).pipe(tap(print)), Pipeline[Failed])
+    assert_type(stream.pipe(tap(print)).pipe(only(Failed)), Pipeline[Failed])
     assert_type(through(events, only(OutputTextDelta)), list[OutputTextDelta])
     assert_type(through(events, coalesce(), only(Failed), tap(print)), list[Failed])
     kinds: list[type[ResponseEvent]] = [OutputTextDelta, Failed]
@@ -210,6 +212,7 @@ def in_a_thread(client: streamlib.SyncClient, events: list[ResponseEvent]) -> No
             assert_type(failed, Failed)
     with pipe(events, coalesce(), errors="event") as piped:
         assert_type(piped, SyncPipeline[ResponseEvent])
+        assert_type(piped.pipe(only(Failed)).pipe(coalesce()), SyncPipeline[Failed])
 
 
 async def of_a_run(run: streamlib.AgentRun) -> None:
