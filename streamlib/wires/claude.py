@@ -6,7 +6,7 @@ Rules have the numbers of the rule table in docs/wires/messages.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from streamlib.providers.models import Traits
 from streamlib.request.context import BuildContext
@@ -29,6 +29,8 @@ MIN_BUDGET: Final = 1024
 
 THINKING_ON: Final = ("enabled", "adaptive")
 """Types of `thinking` with which the model thinks."""
+OFF: Final = ("disabled", "between_tools")
+"""Types of `thinking` with which the model does not think first."""
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 MIN_THINKING_TOP_P: Final = 0.95
 """The smallest `top_p` that the API takes while the model thinks."""
@@ -94,6 +96,14 @@ def _off(options: ReasoningOptions, context: BuildContext) -> JsonObject:
         # nothing special is known of the model: the form that the caller names is sent
         form = options.off_form
     return {"thinking": {"type": form}}
+
+
+def off(kind: str, budget: int | None, display: str | None) -> ReasoningOptions | Literal["off"]:
+    """What a decoded `thinking` of a type of `OFF` is in `Prompt`."""
+    if kind == "disabled" and budget is None and display is None:
+        return "off"
+    off_form = None if kind == "disabled" else kind
+    return ReasoningOptions("off", budget, display=display, off_form=off_form)
 
 
 def _takes_adaptive(options: ReasoningOptions, target: Target) -> bool:

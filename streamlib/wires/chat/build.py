@@ -6,16 +6,18 @@ Whatever providers do differently is a value of `ChatShape`; no code asks for a 
 
 from __future__ import annotations
 
+from functools import reduce
+
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
-from streamlib.request.json_objects import merged
+from streamlib.request.json_objects import merged, without
 from streamlib.request.prompt import Prompt
 from streamlib.request.schemas import strict_schema
 from streamlib.request.target import BuiltRequest
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.chat.build_messages import wire_messages
-from streamlib.wires.chat.settings import SETTINGS, fitted, format_rest
+from streamlib.wires.chat.settings import SETTINGS, fitted, format_rest, unsent_beside_off
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 
@@ -57,6 +59,12 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         merged_extra.append("top_logprobs")
         if "logprobs" in body:
             body["top_logprobs"] = (prompt.extra or {})["top_logprobs"]
+    unsent = unsent_beside_off(prompt, context)
+    rest = reduce(without, unsent, prompt.extra or {})
+    for key in (path.partition(".")[0] for path in unsent):
+        merged_extra.append(key)
+        if key in rest:
+            body = merged(body, {key: rest[key]})
     return BuiltRequest(body, merged_extra=tuple(merged_extra))
 
 

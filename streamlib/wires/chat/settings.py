@@ -18,6 +18,7 @@ from streamlib.providers.shapes import Thinking
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
+from streamlib.request.hosted_forms import value_at
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
@@ -221,6 +222,27 @@ def _effort(
     return wire_effort
 
 
+def unsent_beside_off(prompt: Prompt, context: BuildContext) -> list[str]:
+    """Paths of `extra` that ask for thinking, in a decoded request that also switches it off.
+
+    Merged over the body, they would switch it on again, or be unknown there: they are reported. A
+    level in the provider's own field changes nothing beside a switch of its own, and is sent.
+    """
+    extra, target = prompt.extra or {}, context.target
+    is_off = prompt.thinking is not None and prompt.thinking.effort == "off"
+    if prompt.extra_wire != "chat" or not is_off:
+        return []
+    style = target.provider.chat.thinking or Thinking()
+    has_switch = bool(style.off) and target.traits.thinking and target.traits.thinking_off
+    paths: list[str] = []
+    for path in (*SWITCHES, *EFFORT_PATHS):
+        is_own = has_switch and path == style.effort and value_at(style.off, path) is None
+        if value_at(extra, path) is not None and not is_own:
+            context.report.dropped(f"/extra/{path.replace('.', '/')}", "reasoning is off")
+            paths.append(path)
+    return paths
+
+
 SWITCHES: Final = (
     "thinking.type",  # DeepSeek, Z.ai
     "enable_thinking",  # Qwen
@@ -228,6 +250,8 @@ SWITCHES: Final = (
     "chat_template_kwargs.enable_thinking",  # templates of vLLM and SGLang
     "chat_template_kwargs.thinking",
 )
+SWITCHED_ON: Final = (True, "enabled")
+SWITCHED_OFF: Final = (False, "disabled")
 EFFORT_PATHS: Final = ("reasoning_effort", "reasoning.effort")
 BUDGET_PATHS: Final = ("thinking.budget_tokens", "thinking_budget", "reasoning.max_tokens")
 
@@ -237,32 +261,37 @@ def _read_thinking(fields: JsonObject) -> Literal["off"] | ReasoningOptions | No
 
     Keys inside these objects that have another meaning stay in `extra`.
     """
-    switches = [_take_first(fields, path) for path in SWITCHES]
-    wire_effort = _take_first(fields, *EFFORT_PATHS)
-    budget = _take_first(fields, *BUDGET_PATHS)
-    is_off = any(switch is False or switch == "disabled" for switch in switches)
-    # An explicit "off" wins over a level beside it.
-    if wire_effort == "none" or is_off:
-        return ReasoningOptions("off", budget) if budget else "off"
+    switches = {path: _take_first(fields, path)[1] for path in SWITCHES}
+    effort_path, wire_effort = _take_first(fields, *EFFORT_PATHS)
+    budget = _take_first(fields, *BUDGET_PATHS)[1]
+    is_off = wire_effort == "none" or any(switch in SWITCHED_OFF for switch in switches.values())
+    for path, switch in switches.items():
+        # `on` beside "off", which wins, or one that is on for other wires: Doubao's `auto`
+        is_known = switch in SWITCHED_OFF or (switch in SWITCHED_ON and not is_off)
+        if switch is not None and not is_known:
+            put(fields, path, switch)
     effort = None
-    if wire_effort in EFFORTS:
+    if wire_effort in EFFORTS and not is_off:
         effort = wire_effort
-    elif wire_effort is not None:
-        fields["reasoning_effort"] = wire_effort
-    if effort or budget or any(switches):
+    elif wire_effort is not None and wire_effort != "none":
+        # beside "off", too, or no level of ours
+        put(fields, effort_path, wire_effort)
+    if is_off:
+        return ReasoningOptions("off", budget) if budget else "off"
+    if effort or budget or any(switches.values()):
         return ReasoningOptions(effort, budget)
     return None
 
 
-def _take_first(fields: JsonObject, *paths: str) -> Any:
-    """The first value that says something: a 0 or an empty text stays in the fields."""
+def _take_first(fields: JsonObject, *paths: str) -> tuple[str, Any]:
+    """The first value that says something, with its path: a 0 or an empty text stays there."""
     for path in paths:
         value = take(fields, path)
         if value or value is False:
-            return value
+            return path, value
         if value is not None:
             put(fields, path, value)
-    return None
+    return "", None
 
 
 # --- output ---

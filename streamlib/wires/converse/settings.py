@@ -8,6 +8,7 @@ docs/wires/messages.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -245,9 +246,12 @@ EFFORT_PATHS: Final = (
     f"{MODEL_FIELDS}.reasoningConfig.maxReasoningEffort",
     f"{MODEL_FIELDS}.reasoning_effort",
     f"{MODEL_FIELDS}.reasoning.effort",
+    f"{MODEL_FIELDS}.reasoning_config",  # Qwen: the level itself; an object of other models
     "outputConfig.effort",
 )
 """Where a level of thinking is, by family of models."""
+KIND_PATHS: Final = (f"{MODEL_FIELDS}.thinking.type", f"{MODEL_FIELDS}.reasoningConfig.type")
+"""Where thinking is switched on and off: Claude's, Nova's."""
 EFFORT_NAMES: Final = {"none": "off"}
 """Levels with another name on the wire -> ours."""
 
@@ -286,34 +290,31 @@ def _read_choice(fields: JsonObject) -> str | None:
 
 
 def _read_reasoning(fields: JsonObject) -> ReasoningOptions | Literal["off"] | None:
-    value = _take_effort(fields)
-    # for Qwen `reasoning_config` is the level itself, for other models an object
-    if isinstance((fields.get(MODEL_FIELDS) or {}).get("reasoning_config"), str):
-        value = take(fields, f"{MODEL_FIELDS}.reasoning_config")
-    effort = EFFORT_NAMES.get(value, value)
-    kind = take(fields, f"{MODEL_FIELDS}.thinking.type")
-    budget = take(fields, f"{MODEL_FIELDS}.thinking.budget_tokens")
-    display = take(fields, f"{MODEL_FIELDS}.thinking.display")
-    kind = kind or take(fields, f"{MODEL_FIELDS}.reasoningConfig.type")
-    if kind in ("disabled", "between_tools"):
-        return "off"
-    if not kind and not value:
+    kind_path, kind = _take_first(fields, KIND_PATHS, (*claude.THINKING_ON, *claude.OFF))
+    budget = display = None
+    if kind is not None and kind_path == KIND_PATHS[0]:
+        budget = take(fields, f"{MODEL_FIELDS}.thinking.budget_tokens")
+        display = take(fields, f"{MODEL_FIELDS}.thinking.display")
+    if kind in claude.OFF:
+        # a level beside it stays, for `extra`
+        return claude.off(kind, budget, display)
+    effort_path, value = _take_first(fields, EFFORT_PATHS, (*EFFORTS, *EFFORT_NAMES))
+    if kind is None and value is None:
         return None
-    if effort not in EFFORTS:
-        effort = None
-    return ReasoningOptions(effort, budget, display=display)
+    effort: Any = EFFORT_NAMES.get(value, value)
+    is_level_alone = kind is None and effort_path == EFFORT_PATHS[0]
+    return ReasoningOptions(effort, budget, display=display, effort_only=is_level_alone)
 
 
-def _take_effort(fields: JsonObject) -> Any:
-    """Takes the level of thinking; one that `Prompt` lacks stays, for `extra`."""
-    for path in EFFORT_PATHS:
+def _take_first(fields: JsonObject, paths: Iterable[str], known: Container[Any]) -> tuple[str, Any]:
+    """The first value that `Prompt` can express, with its path: others stay, for `extra`."""
+    for path in paths:
         value = take(fields, path)
-        if value is None:
-            continue
-        if EFFORT_NAMES.get(value, value) in EFFORTS:
-            return value
-        put(fields, path, value)
-    return None
+        if isinstance(value, str) and value in known:
+            return path, value
+        if value is not None:
+            put(fields, path, value)
+    return "", None
 
 
 SETTINGS: Final = SettingsTable(

@@ -137,7 +137,10 @@ def _read_thinking(fields: JsonObject) -> ReasoningOptions | Literal["off"] | No
     budget: int | None = thinking.get("thinkingBudget")
     level = str(thinking.get("thinkingLevel") or "").lower()
     further = rest_of(thinking, "thinkingBudget", "thinkingLevel")
-    if budget == DYNAMIC or (level and level not in LEVELS):
+    if budget == 0:
+        # a level beside "off" stays
+        further = rest_of(thinking, "thinkingBudget")
+    elif budget == DYNAMIC or (level and level not in LEVELS):
         further = thinking
         budget, level = None, ""
     for name, value in (further or {}).items():

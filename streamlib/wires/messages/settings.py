@@ -199,9 +199,6 @@ def _read_parallel_tools(fields: JsonObject) -> bool | None:
 
 # --- rules ---
 
-OFF: Final = frozenset({"disabled", "between_tools"})
-"""Types of `thinking` with which the model does not think first."""
-
 
 def _read_reasoning(fields: JsonObject) -> ReasoningOptions | Literal["off"] | None:
     thinking = fields.get("thinking")
@@ -216,11 +213,8 @@ def _read_reasoning(fields: JsonObject) -> ReasoningOptions | Literal["off"] | N
     display = take(fields, "thinking.display")
     take(fields, "thinking.type")
     # a level although thinking is off, which other wires cannot express, stays in `extra`
-    if kind == "disabled" and budget is None and display is None:
-        return "off"
-    if kind in OFF:
-        off_form = None if kind == "disabled" else kind
-        return ReasoningOptions("off", budget, display=display, off_form=off_form)
+    if kind in claude.OFF:
+        return claude.off(kind, budget, display)
     take(fields, "output_config.effort")
     return ReasoningOptions(effort=effort, budget=budget, display=display)
 

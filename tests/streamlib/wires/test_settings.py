@@ -25,6 +25,7 @@ from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib.wires.settings import Setting, SettingsTable, output_limit, without_settings
 from streamlib_parsers.items import JsonObject
+from tests.support.cases import each_case
 
 
 def context(traits: Traits | None = None) -> BuildContext:
@@ -182,6 +183,90 @@ def test_adaptive_thinking_that_becomes_tokens_is_reported(effort: str | None) -
     assert sent(request)["thinking"]["type"] == "enabled"
     assert ("changed", "/reasoning") in actions(request)
     assert ("changed", "/reasoning") not in actions(rebuilt("messages", fields))
+
+
+CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
+"""The smallest request of Chat."""
+
+
+def converse(**fields: Any) -> dict[str, Any]:
+    """A Converse request with fields for the model."""
+    turn = {"role": "user", "content": [{"text": "hi"}]}
+    return {"messages": [turn], "additionalModelRequestFields": fields}
+
+
+def gemini(**thinking: Any) -> dict[str, Any]:
+    config = {"thinkingConfig": thinking}
+    turn = {"role": "user", "parts": [{"text": "hi"}]}
+    return {"contents": [turn], "generationConfig": config}
+
+
+OPENROUTER = {"reasoning": {"enabled": False, "effort": "high"}}
+KIMI = {"thinking": {"type": "disabled", "keep": "all"}, "reasoning_effort": "high"}
+CLAUDE = {"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}}
+NOVA = {"reasoningConfig": {"type": "disabled", "maxReasoningEffort": "low"}}
+
+
+@each_case(
+    "wire, model, fields",
+    [
+        ("chat", "openrouter:m", {**CHAT, **OPENROUTER}),
+        ("chat", "openrouter:m", {**CHAT, "reasoning": {"enabled": False, "effort": "new"}}),
+        ("chat", "openrouter:m", {**CHAT, "reasoning": {"effort": "new"}}),
+        ("chat", "deepseek:m", {**CHAT, **KIMI}),
+        ("chat", "deepseek:m", {**CHAT, "thinking": {"type": "auto"}}),
+        (
+            "chat",
+            "together:m",
+            {**CHAT, "reasoning": {"enabled": False}, "reasoning_effort": "low"},
+        ),
+        ("gemini", "google:gemini-2.5-flash", gemini(thinkingBudget=0, thinkingLevel="HIGH")),
+        ("gemini", "google:gemini-2.5-flash", gemini(thinkingBudget=0, thinkingLevel="NEW")),
+        ("converse", "bedrock:us.anthropic.claude-new", converse(**CLAUDE)),
+        ("converse", "bedrock:us.anthropic.claude-new", converse(output_config={"effort": "low"})),
+        ("converse", "bedrock:us.amazon.nova-2-lite", converse(**NOVA)),
+        ("converse", "bedrock:us.amazon.nova-2-lite", converse(reasoningConfig={"type": "new"})),
+        ("converse", "bedrock:qwen.qwen3", converse(reasoning_config="new")),
+        ("converse", "bedrock:m", converse(thinking={"budget_tokens": 2000})),
+    ],
+)
+def test_level_beside_off_comes_back(wire: WireApi, model: str, fields: dict[str, Any]) -> None:
+    request = rebuilt(wire, fields, model)
+    again = sent(request)
+    assert again | fields == again
+    assert request.report == []
+    elsewhere = build(parse_request(wire, msgspec.json.encode(fields)), "cohere:m")
+    assert any(change.path.startswith(("/extra", "/reasoning")) for change in elsewhere.report)
+
+
+@each_case(
+    "model, fields, path",
+    [
+        ("openai:gpt-5.1", OPENROUTER, "/extra/reasoning/effort"),
+        ("openai:gpt-5.1", KIMI, "/extra/reasoning_effort"),
+        ("openai:gpt-4o", KIMI, "/extra/reasoning_effort"),
+        ("together:m", OPENROUTER, "/extra/reasoning/effort"),
+        ("vllm:m", {"reasoning_effort": "none", **OPENROUTER}, "/extra/reasoning/effort"),
+        (
+            "deepseek:m",
+            {"reasoning_effort": "none", "thinking": {"type": "enabled"}},
+            "/extra/thinking/type",
+        ),
+        (
+            "openrouter:m",
+            {"reasoning": {"enabled": True, "effort": "none", "exclude": 1}},
+            "/extra/reasoning/enabled",
+        ),
+    ],
+)
+def test_level_beside_off_of_another_provider_is_reported(
+    model: str, fields: dict[str, Any], path: str
+) -> None:
+    """Merged over the body, it would switch thinking on, or be refused."""
+    request = rebuilt("chat", {**CHAT, **fields, "stream": False}, model)
+    assert not any(word in request.body for word in (b':"high"', b':"enabled"', b":true"))
+    assert ("dropped", path) in actions(request)
+    assert ("exclude" in repr(fields)) == (b"exclude" in request.body)
 
 
 def test_thinking_dropped_for_a_call_is_reported_once() -> None:
