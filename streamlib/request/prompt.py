@@ -410,12 +410,12 @@ def _stop_sequences(stop: Any) -> tuple[str, ...]:
         if not stop:
             raise ValueError("stop is a text that ends the output: leave it out instead of ''")
         return (stop,)
-    if not isinstance(stop, Iterable):
-        raise TypeError(f"stop is a text or a list of texts, not {stop!r}")
+    if isinstance(stop, (Mapping, bytes)) or not isinstance(stop, Iterable):
+        raise TypeError(f"stop is a text or a list of texts, not {stop!r:.100}")
     texts = tuple(stop)
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"stop is a text or a list of texts, not {stop!r}")
+            raise TypeError(f"stop is a text or a list of texts, not {stop!r:.100}")
     return texts
 
 
@@ -464,4 +464,4 @@ def _check_numbers(prompt: Prompt) -> None:
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"{name} is a number, not {value!r}")
+            raise TypeError(f"{name} is a number, not {value!r:.100}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -44,6 +45,24 @@ PYTHONS_WORDS: Final = (
 )
 """Words of Python's errors where a value has the wrong type; errors of decoders have none."""
 
+OUR_NAME: Final = re.compile(rf"({'|'.join(Prompt.__struct_fields__)})(?= )")
+"""A field of `Prompt` at the start of an error of its own."""
+
+PLACE: Final = re.compile(r" - at `\$[^`]*`$")
+"""Where a value is in `Prompt`, at the end of an error of msgspec."""
+
+ITEM: Final = re.compile(r" - at `\$\[(?=\d+\][^`]*`$)")
+"""Where it begins with the number of an item."""
+
+SHOWN: Final = 150
+"""Characters of a long reason at both of its ends: a client may write anything in it."""
+
+TRIED_KEYS: Final = 100
+"""Most keys of an object that are tried, one by one, to name the wrong one."""
+
+TRIED_DEPTH: Final = 4
+"""How far inside the body the wrong key is looked for."""
+
 CONVERSATION: Final = frozenset({"messages", "contents", "input"})
 """Keys of the conversation, which a wire's body must have."""
 
@@ -77,18 +96,33 @@ def parse_request(
     module: Any = importlib.import_module(f"streamlib.wires.{wire_api}.decode")
     try:
         return _checked(module.decode(body, headers or {}, path or ""), wire_api)
-    except KeyError as error:
-        raise invalid_request(
-            f"not a request of {wire_api}: {error} is missing or unknown"
-        ) from None
-    except MALFORMED as error:
-        reason = str(error)
-        if _is_pythons(error):
-            key = _wrong_key(module, body, path or "", error)
-            reason = f"{key} has a value of the wrong type"
-        elif isinstance(error, msgspec.ValidationError) and "`$" not in reason:
-            reason = f"{reason} in {_wrong_key(module, body, path or '', error)}"
+    except (KeyError, *MALFORMED) as error:
+        reason = _reason(error, _wrong_key(module, body, path or "", error))
+        if len(reason) > 2 * SHOWN:
+            # what is wrong comes first, and where it is last
+            reason = f"{reason[:SHOWN]}…{reason[-SHOWN:]}"
         raise invalid_request(f"not a request of {wire_api}: {reason}") from None
+
+
+def _reason(error: Exception, key: str) -> str:
+    """Why a body is refused, with its own names.
+
+    Args:
+        error: what its decoder, or `Prompt`, has against it.
+        key: the key of the body that has the wrong value, "" where that is not known.
+    """
+    reason = str(error)
+    if isinstance(error, KeyError):
+        reason = f"{reason} is missing or unknown"
+    elif _is_pythons(error):
+        return f"{key or 'a key'} has a value of the wrong type"
+    if OUR_NAME.match(reason):
+        return OUR_NAME.sub(key or "a key", reason, count=1)
+    if not key or reason.startswith(key):
+        return reason
+    if ITEM.search(reason):
+        return ITEM.sub(f" - at `{key}[", reason)
+    return f"{PLACE.sub('', reason)} in {key}"
 
 
 def parse_settings(
@@ -127,22 +161,46 @@ def _is_pythons(error: Exception) -> bool:
 
 
 def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:
-    """The key of the body that a decoder failed on: without the others it fails alike."""
-    try:
-        raw = msgspec.json.decode(body, type=dict[str, Raw])
-    except MALFORMED:
-        return "the body"
+    """The key of the body that a decoder failed on: without the others it fails alike.
+
+    With dots between keys, as far inside as one alone is the reason; "" where none is known.
+    """
+    raw = _fields(body)
+    if not raw:
+        return "the body" if isinstance(error, msgspec.ValidationError) else ""
     needed = {key: value for key, value in raw.items() if key == "anthropic_version"}
     needed.update(_no_conversation(raw))
-    for key, value in raw.items():
+
+    def fails(*keys: str, value: Any) -> bool:
+        for key in reversed(keys):
+            value = {key: value}
         try:
-            module.decode(msgspec.json.encode({**needed, key: value}), {}, path)
-        except (AttributeError, TypeError, msgspec.ValidationError) as again:
-            if str(again) == str(error):
-                return key
-        except (KeyError, *MALFORMED):
-            continue  # another key is missing
-    return "a key"
+            _checked(module.decode(msgspec.json.encode(needed | value), {}, path), "chat")
+        except (KeyError, *MALFORMED) as again:
+            # what follows repeats the value
+            return str(again).partition(" not ")[0] == str(error).partition(" not ")[0]
+        return False
+
+    keys: list[str] = []
+    # what is missing is missing in an object
+    depth = 1 if isinstance(error, KeyError) else TRIED_DEPTH
+    while len(raw) <= TRIED_KEYS and len(keys) < depth and not fails(*keys, value={}):
+        for key, value in raw.items():
+            if fails(*keys, key, value=value):
+                break
+        else:
+            break
+        keys.append(key)
+        raw = _fields(value)
+    return ".".join(keys)
+
+
+def _fields(raw: bytes | Raw) -> dict[str, Raw]:
+    """The fields of an object; none of anything else."""
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw])
+    except MALFORMED:
+        return {}
 
 
 def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:

@@ -19,7 +19,6 @@ import msgspec
 
 from streamlib.gateway.log_text import log_name, log_text, server_of
 from streamlib.gateway.watch.observer import AccessRefusal, Exchange, Observer
-from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.redaction import redact
 from streamlib_parsers.usage import Usage
@@ -34,22 +33,23 @@ QUOTING: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "invalid_hi
 _UNREADABLE: Final = re.compile(r"(?P<what>not a request of \w{1,20}): (?P<why>.*)", re.DOTALL)
 """The message of a decoder, whose reason may quote a value of the request."""
 
-_FIELDS: Final = "|".join(Prompt.__struct_fields__)
+_KEY: Final = r"[\w.]{1,100}"
+"""A key of the body, with dots between those of nested objects."""
 
 _SAFE_REASONS: Final = tuple(
     (re.compile(pattern, re.DOTALL), shown)
     for pattern, shown in (
         # Names of types and keys alone.
-        (r"(Expected `[\w |]{1,40}`, got `\w{1,20}`(?: in (?:the body|a key|\w{1,40}))?)", r"\1"),
-        (r"((?:the body|a key|\w{1,40}) has a value of the wrong type)", r"\1"),
+        (r"(Expected `[\w |]{1,40}`, got `\w{1,20}`(?: in (?:the body|" + _KEY + "))?)", r"\1"),
+        (rf"((?:the body|a key|{_KEY}) has a value of the wrong type)", r"\1"),
         (r"('(?:model|messages|contents|input)' is missing or unknown)", r"\1"),
         (r"(Input data was truncated)", r"\1"),
         # Before a value. First, since a value that is cut may end like a position.
-        (rf"({_FIELDS}) is .*", r"\1 has a wrong value"),
+        (rf"({_KEY}) is (?:an?|tokens|not) [^']{{1,100}} not .*", r"\1 has a wrong value"),
         # Behind a value.
-        (r".*? - at `(\$[\w.\[\]]{0,200})`", r"at \1"),
+        (r".*? - at `([\w.\[\]$]{0,200})`", r"at \1"),
         (r".*?\(byte (\d{1,12})\)", r"at byte \1"),
-        (r".* is missing or unknown", "a key or a value is missing or unknown"),
+        (rf".* is missing or unknown(?: in {_KEY})?", "a key or a value is missing or unknown"),
     )
 )
 """Reasons of decoders, and what is shown of each: nothing that a request holds but its keys."""

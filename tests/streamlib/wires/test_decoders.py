@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import re
+from typing import Any, Final
 
 import pytest
 
-from streamlib import StreamError
+from streamlib import Prompt, StreamError, WireApi
 from streamlib.wires.decoders import parse_request
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.cases import each_case
@@ -184,3 +186,77 @@ def test_value_of_a_wrong_type_names_its_key(wire: str, key: str, body: bytes) -
     assert raised.value.kind == "invalid_request"
     assert key in message
     assert not any(words in message for words in PYTHON)
+
+
+SMALLEST: Final[dict[str, str]] = {
+    **dict.fromkeys(("messages", "chat", "converse", "ollama", "cohere"), '"messages":[]'),
+    **dict.fromkeys(("responses", "interactions"), '"input":"x"'),
+    "invoke": '"anthropic_version":"b","messages":[]',
+    "gemini": '"contents":[]',
+}
+"""What a body of each wire needs."""
+
+OWN_KEYS: Final[list[tuple[WireApi, str, str]]] = [
+    ("messages", "max_tokens", '"9"'),
+    ("messages", "max_tokens", "1.5"),
+    ("messages", "max_tokens", '{"a":1}'),
+    ("messages", "stop_sequences", "5"),
+    ("messages", "metadata.user_id", "5"),
+    ("chat", "max_tokens", "true"),
+    ("chat", "max_completion_tokens", "[1]"),
+    ("chat", "safety_identifier", "5"),
+    ("chat", "prompt_cache_key", "{}"),
+    ("responses", "max_output_tokens", "1.5"),
+    ("responses", "prompt_cache_key", "5"),
+    ("responses", "text.verbosity", "5"),
+    ("gemini", "generationConfig.maxOutputTokens", '"9"'),
+    ("gemini", "generationConfig.topK", "1.5"),
+    ("gemini", "generationConfig.candidateCount", "[]"),
+    ("gemini", "generationConfig.stopSequences", "[5]"),
+    ("gemini", "labels.a", "5"),
+    ("interactions", "generation_config.max_output_tokens", '"9"'),
+    ("interactions", "generation_config.stop_sequences", '""'),
+    ("converse", "inferenceConfig.maxTokens", '"9"'),
+    ("converse", "inferenceConfig.topP", "true"),
+    ("converse", "requestMetadata.a", "5"),
+    ("invoke", "max_tokens", '"9"'),
+    ("ollama", "options.num_predict", '"9"'),
+    ("ollama", "options.num_predict", "1.5"),
+    ("cohere", "p", '"high"'),
+    ("cohere", "k", "1.5"),
+    ("cohere", "stop_sequences", "5"),
+    ("messages", "messages[0]", "5"),
+    ("cohere", "messages[0]", "5"),
+]
+"""A wire, a key of its own, and a value of the wrong type."""
+
+
+@each_case("wire, key, value", OWN_KEYS)
+def test_value_of_a_wrong_type_names_the_wires_own_key(wire: WireApi, key: str, value: str) -> None:
+    """Clients do not know the fields of `Prompt`, such as `max_output_tokens`."""
+    body = "{" + SMALLEST[wire] + "}"
+    for part in reversed(key.split(".")):
+        value = f'{{"{part}":{value}}}'
+    if key == "messages[0]":
+        body, value = "{}", '{"messages":[5]}'
+    fields = json.loads(body) | json.loads(value)
+    with pytest.raises(StreamError) as raised:
+        parse_request(wire, json.dumps(fields).encode())
+    reason = raised.value.message.partition(": ")[2]
+    assert re.search(rf"(^|[ `]){re.escape(key)}([ `]|$)", reason)
+    assert not re.search(rf"\b({'|'.join(Prompt.__struct_fields__)})\b", reason.replace(key, ""))
+
+
+@pytest.mark.parametrize("key", ["max_tokens", "stop", "metadata", "tools", "role"])
+@pytest.mark.parametrize("value", ["x" * 100_000, [["x" * 100_000]], {"x" * 100_000: 1}])
+def test_reason_of_a_refusal_is_short(key: str, value: Any) -> None:
+    """The gateway sends it back, and logs it."""
+    message = {"role": "user", "content": "hi"}
+    fields: dict[str, Any] = {"messages": [message], key: value}
+    if key == "role":
+        message[key] = value
+    if key == "stop" and isinstance(value, str):
+        fields[key] = [5, value]
+    with pytest.raises(StreamError) as raised:
+        parse_request("chat", json.dumps(fields).encode())
+    assert len(raised.value.message) < 500

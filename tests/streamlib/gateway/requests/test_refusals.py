@@ -220,12 +220,12 @@ async def test_log_quotes_no_request_without_log_content(
     if not with_content:
         start = "not a request of messages"
         assert lines == [
-            f"{start}: at $[0].role",
-            f"{start}: max_output_tokens has a wrong value",
+            f"{start}: at messages[0].role",
+            f"{start}: max_tokens has a wrong value",
             f"{start}: a key or a value is missing or unknown",
             f"{start}: at byte 5",
         ]
-        assert "refused: not a request of messages: at $[0].role" in caplog.text
+        assert "refused: not a request of messages: at messages[0].role" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -257,13 +257,16 @@ QUESTION: Any = {"role": "user", "content": "hi"}
         ({"model": "m"}, "'messages' is missing or unknown"),
         (
             {"messages": [QUESTION], "max_tokens": "Jane"},
-            "max_output_tokens has a wrong value",
+            "max_tokens has a wrong value",
         ),
-        ({"messages": [QUESTION], "max_tokens": 1.5}, "at $.max_output_tokens"),
+        (
+            {"messages": [QUESTION], "max_tokens": 1.5},
+            "Expected `int | null`, got `float` in max_tokens",
+        ),
         # Its text is cut behind what looks like a position.
         (
             {"messages": [QUESTION], "max_tokens": "x" * 86 + " - at `$Jane`"},
-            "max_output_tokens has a wrong value",
+            "max_tokens has a wrong value",
         ),
         (
             {"messages": [{**QUESTION, "role": "Jane"}]},
