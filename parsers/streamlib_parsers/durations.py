@@ -194,21 +194,27 @@ def _http_date_as_iso(text: str) -> str | None:
 
 
 def as_utc(moment: datetime | None) -> datetime | None:
-    """The same moment in UTC; one without a zone is taken to be in UTC already."""
+    """The same moment in UTC; one without a zone is taken to be in UTC already.
+
+    None outside the years 1 to 9999.
+    """
     if moment is None:
         return None
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 def later(clock: datetime | None, seconds: float) -> datetime | None:
-    """`clock` plus `seconds`; None without a clock, or beyond the year 9999."""
+    """`clock` plus `seconds`; None without a clock, outside the years 1 to 9999, and for NaN."""
     if clock is None:
         return None
     try:
         return clock + timedelta(seconds=seconds)
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
@@ -184,7 +185,8 @@ def retry_after_header(seconds: float | None) -> dict[str, str]:
 
     It is rounded up: HTTP has whole seconds only, and with fewer a client would come too early.
     """
-    if seconds is None or not math.isfinite(seconds):
+    # A comparison, since `isfinite` fails at integers that are no float.
+    if seconds is None or not abs(seconds) <= sys.float_info.max:
         return {}
     return {"retry-after": str(max(0, math.ceil(seconds)))}
 

@@ -12,9 +12,15 @@ local operation, channel, publish = ARGV[1], ARGV[2], ARGV[3]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+local UNREADABLE = redis.error_reply('UNREADABLE somebody changed the state')
+
+-- Keys of another type are unreadable, too: their errors are tables.
 local function load_state()
-  local saved = redis.call('HMGET', state_key, 'epoch', 'last', 'closed', 'gone', 'owner',
+  local saved = redis.pcall('HMGET', state_key, 'epoch', 'last', 'closed', 'gone', 'owner',
     'lease_until', 'stop', 'meta', 'size', 'expires_at')
+  if saved.err then
+    return nil, UNREADABLE
+  end
   local is_stored = false
   for index = 1, 10 do
     is_stored = is_stored or saved[index]
@@ -29,12 +35,18 @@ local function load_state()
   }
   for _, name in ipairs({'epoch', 'last', 'owner', 'lease_until', 'stop', 'meta', 'size',
     'expires_at'}) do
-    if not loaded[name] then
-      return nil, redis.error_reply('UNREADABLE somebody changed the state')
+    local value = loaded[name]
+    -- `tonumber` takes "nan" and "inf", too.
+    if not value or (type(value) == 'number' and not (math.abs(value) < 2 ^ 53)) then
+      return nil, UNREADABLE
     end
   end
+  local record_count = redis.pcall('XLEN', records_key)
+  if type(record_count) == 'table' then
+    return nil, UNREADABLE
+  end
   -- Records may be lost alone: then the log has no events, and its writer appends them again.
-  if loaded.last > 0 and not loaded.gone and redis.call('XLEN', records_key) == 0 then
+  if loaded.last > 0 and not loaded.gone and record_count == 0 then
     loaded.last, loaded.size, loaded.closed = 0, 0, false
   end
   return loaded
@@ -80,6 +92,15 @@ local function epoch_of_records()
   return left[1] and tonumber(string.match(left[1][1], '^%d+')) or 0
 end
 
+-- The epoch of a state that nobody can read.
+local function epoch_of_unreadable()
+  local epoch = tonumber(redis.pcall('HGET', state_key, 'epoch')) or 0
+  if not (math.abs(epoch) < 2 ^ 53) then
+    epoch = 0
+  end
+  return math.max(epoch, epoch_of_records())
+end
+
 local function result(status, state)
   return {status, state.epoch, state.last, state.stop}
 end
@@ -92,7 +113,8 @@ end
 local state, fault = load_state()
 if fault and operation == 'delete' then
   -- What nobody can read may be deleted all the same, and its writer does not bring it back.
-  state = {epoch = epoch_of_records(), last = 0, expires_at = now + TOMBSTONE_MS}
+  state = {epoch = epoch_of_unreadable(), last = 0, expires_at = now + TOMBSTONE_MS}
+  redis.call('DEL', state_key)
 elseif fault then
   return fault
 end

@@ -6,14 +6,16 @@ the gateway's own headers.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Change
 from streamlib.wires.error_statuses import status_of_kind
+from streamlib_parsers.durations import as_utc, later, seconds_until
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.items import WireApi
@@ -79,36 +81,30 @@ def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -
 def _add_anthropic(headers: dict[str, str], kind: str, window: Window, now: datetime) -> None:
     """Wire: `anthropic-ratelimit-{kind}-{limit,remaining,reset}`, the reset as a time of day."""
     prefix = f"anthropic-ratelimit-{kind}"
-    if window.limit is not None:
-        headers[f"{prefix}-limit"] = _number(window.limit)
-    if window.remaining is not None:
-        headers[f"{prefix}-remaining"] = _number(window.remaining)
-    reset_at = _reset_at(window, now)
+    _add_number(headers, f"{prefix}-limit", window.limit)
+    _add_number(headers, f"{prefix}-remaining", window.remaining)
+    reset_at = as_utc(window.reset_at)
+    if window.reset_at is None and window.reset_after is not None:
+        reset_at = later(now, window.reset_after)
     if reset_at is not None:
-        headers[f"{prefix}-reset"] = reset_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        headers[f"{prefix}-reset"] = reset_at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _add_openai(headers: dict[str, str], kind: str, window: Window, now: datetime) -> None:
     """Wire: `x-ratelimit-{limit,remaining,reset}-{kind}`, the reset in seconds from now."""
-    if window.limit is not None:
-        headers[f"x-ratelimit-limit-{kind}"] = _number(window.limit)
-    if window.remaining is not None:
-        headers[f"x-ratelimit-remaining-{kind}"] = _number(window.remaining)
-    seconds = window.reset_after
-    if seconds is None and window.reset_at is not None:
-        seconds = max(0.0, (window.reset_at - now).total_seconds())
-    if seconds is not None:
-        headers[f"x-ratelimit-reset-{kind}"] = f"{_number(round(seconds, 3))}s"
+    _add_number(headers, f"x-ratelimit-limit-{kind}", window.limit)
+    _add_number(headers, f"x-ratelimit-remaining-{kind}", window.remaining)
+    seconds, reset_at = window.reset_after, as_utc(window.reset_at)
+    if seconds is None and reset_at is not None:
+        seconds = seconds_until(reset_at, now)
+    _add_number(headers, f"x-ratelimit-reset-{kind}", seconds, "s")
 
 
-def _reset_at(window: Window, now: datetime) -> datetime | None:
-    if window.reset_at is not None or window.reset_after is None:
-        return window.reset_at
-    return datetime.fromtimestamp(now.timestamp() + window.reset_after, UTC)
-
-
-def _number(value: float) -> str:
-    """Without `.0`: clients read these headers with `int`."""
+def _add_number(headers: dict[str, str], name: str, value: float | None, unit: str = "") -> None:
+    """Adds a number without `.0`, since clients read it with `int`; none that is not finite."""
+    if value is None or not abs(value) <= sys.float_info.max:
+        return
+    text = str(round(value, 3)).removesuffix(".0")
     if value == int(value):
-        return str(int(value))
-    return str(value)
+        text = str(int(value))
+    headers[name] = f"{text}{unit}"

@@ -238,6 +238,8 @@ async def test_foreign_pushes_end_no_process(server: RedisServer) -> None:
     [
         ("HSET {h} epoch x", "unreadable"),
         ("HSET {h} last many", "unreadable"),
+        ("HSET {h} last inf", "unreadable"),
+        ("HSET {h} expires_at nan", "unreadable"),
         ("HDEL {h} epoch", "unreadable"),
         ("HDEL {h} owner", "unreadable"),
         ("HSET {h} last 99999", "unreadable"),
@@ -269,13 +271,24 @@ async def test_unreadable_reason_is_our_error(server: RedisServer) -> None:
             await log.stop(log_id)
 
 
-@pytest.mark.parametrize("field", ["epoch", "owner", "size"])
-async def test_unreadable_log_can_be_deleted(server: RedisServer, field: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "HDEL {h} epoch",
+        "HDEL {h} owner",
+        "HDEL {h} size",
+        "SET {h} x",
+        "SET {l} x",
+        "HSET {h} last nan",
+    ],
+)
+async def test_unreadable_log_can_be_deleted(server: RedisServer, command: str) -> None:
     log_id = f"broken-{time.time_ns()}"
     async with open_log(server.url) as log:
         await log.write(log_id, slow_stream(0))
         cursor = (await log.head(log_id)).cursor
-        server.ask(f"HDEL sl:{{{log_id}}}:h {field}")
+        state, records = f"sl:{{{log_id}}}:h", f"sl:{{{log_id}}}:l"
+        server.ask(command.replace("{h}", state).replace("{l}", records))
         assert await outcome(log, log_id) == "unreadable"
         await log.delete(log_id)
         assert await outcome(log, log_id) == "gone"

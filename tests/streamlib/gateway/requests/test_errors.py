@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import httpx
@@ -14,7 +14,7 @@ from streamlib.gateway import RouteRule
 from streamlib.gateway.headers import error_headers, limit_headers
 from streamlib.wires.error_statuses import status_of_kind
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import RateLimits
+from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.items import WireApi
 from tests.support.cases import each_case
 from tests.support.gateways import (
@@ -38,6 +38,7 @@ from tests.support.gateways import (
 from tests.support.wires import error_of
 
 NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
+EAST = timezone(timedelta(hours=5))
 ONCE: Any = {"client": {"retry": NO_RETRY}}
 TWO_MODELS = RouteRule(
     "*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream"
@@ -85,13 +86,37 @@ async def test_retry_after_is_a_whole_number() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(float("inf"), None), (float("nan"), None), (-3.2, "0"), (1.2, "2")],
+    [(float("inf"), None), (float("nan"), None), (10**400, None), (-3.2, "0"), (1.2, "2")],
 )
 def test_delay_of_a_custom_transport_is_a_header_or_none(seconds: float, text: str | None) -> None:
     error = ErrorInfo("rate_limited", "slow down", retry_after=seconds)
     limits = RateLimits(retry_after=seconds)
     assert error_headers(error).get("retry-after") == text
     assert limit_headers("chat", limits, NOW).get("retry-after") == text
+
+
+@each_case(
+    "window, texts",
+    [
+        (Window(limit=float("inf"), remaining=5.0), ["5"]),
+        (Window(limit=float("nan"), remaining=0), ["0"]),
+        (Window(limit=10**400, remaining=-0.0), ["0"]),
+        (Window(limit=3, reset_after=float("inf")), ["3"]),
+        (Window(limit=3, reset_after=float("-inf")), ["3"]),
+        (Window(limit=3, reset_after=float("nan")), ["3"]),
+        (Window(limit=3, reset_after=10**400), ["3"]),
+        (Window(limit=1.5, reset_after=1.5), ["1.5", "1.5s", "2026-07-01T00:00:01Z"]),
+        (Window(reset_at=datetime(2026, 7, 1)), ["0s", "2026-07-01T00:00:00Z"]),  # noqa: DTZ001
+        (Window(limit=3, reset_at=datetime.min.replace(tzinfo=EAST)), ["3", "0s"]),
+    ],
+)
+def test_window_without_an_end_is_no_header(window: Window, texts: list[str]) -> None:
+    """A transport of the caller's own may give any number."""
+    now = datetime(2026, 7, 1, tzinfo=UTC)
+    for wire in ("chat", "messages"):
+        sent = limit_headers(wire, RateLimits(requests=window), now)
+        assert sent
+        assert set(sent.values()) <= set(texts)
 
 
 @pytest.mark.parametrize("code", ["3051", "invalid_request", None])
