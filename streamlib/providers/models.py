@@ -8,6 +8,7 @@ sent, and the provider's 400 has its own error kind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -138,7 +139,6 @@ def _adaptive(
 CLAUDE: Final[dict[str, Traits]] = {
     "claude-3": _CLAUDE_3,
     "claude-3-7": replace(_BUDGET, schemas=False),
-    "claude-3.7": replace(_BUDGET, schemas=False),
     "claude-opus-4": replace(_BUDGET, max_output=32_000, schemas=False),
     "claude-sonnet-4": replace(_BUDGET, schemas=False),
     "claude-opus-4-1": replace(_BUDGET_ONE_SAMPLING, max_output=32_000),
@@ -384,8 +384,13 @@ def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:
     return _shipped_traits(model)
 
 
+_DOTTED_CLAUDE: Final = re.compile(r"(claude-(?:[a-z]+-)?\d)\.(\d)", re.IGNORECASE)
+"""How OpenRouter, Copilot and Vercel write versions of Claude: `claude-opus-4.5`."""
+
+
 @lru_cache(256)  # else each request would search some hundred prefixes
 def _shipped_traits(model: str) -> Traits:
+    model = _DOTTED_CLAUDE.sub(r"\1-\2", model)
     for table in TABLES:
         prefix = longest_prefix(model, table)
         if prefix is not None:

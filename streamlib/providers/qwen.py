@@ -19,6 +19,7 @@ QWEN: Final = ChatShape(
     cache_control=True,
     top_k=True,
     custom_tools=False,
+    prefill="partial",
 )
 
 PROVIDER = Provider(

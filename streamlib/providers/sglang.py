@@ -15,6 +15,8 @@ SHAPE = ChatShape(
     thinking=TEMPLATE_ENABLE_THINKING,
     top_k=True,
     custom_tools=False,
+    # without it the last message is ended and another one begun
+    prefill_body={"continue_final_message": True},
 )
 
 PROVIDER = Provider(

@@ -87,7 +87,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 def _is_empty_message(entry: IndexedItem) -> bool:
     """Whether an item is a user message that has nothing but an empty text."""
     item = entry.item
-    return isinstance(item, Message) and item.role == "user" and item.content == (Text(""),)
+    return isinstance(item, Message) and item.role == "user" and item.content in ((), (Text(""),))
 
 
 def _leading_system(

@@ -156,6 +156,8 @@ def test_gemini_gets_an_empty_text_beside_instructions() -> None:
     }
     again = body(built("gemini", parse_request("gemini", json.dumps(request).encode())))
     assert again["contents"] == request["contents"]
+    written = Prompt([user("")], instructions="Say hi.")
+    assert body(built("gemini", written))["contents"] == request["contents"]
 
 
 # --- arguments, exceptions ---

@@ -473,6 +473,7 @@ PREFIX = {"role": "assistant", "content": "The answer is"}
         ("moonshot:moonshot-v1-8k", "partial"),
         ("moonshot-cn:kimi-k3", "partial"),
         ("kimi-coding:k3", "partial"),
+        ("qwen:qwen3-max", "partial"),
     ],
 )
 def test_assistant_message_at_the_end_is_marked(model: str, mark: str) -> None:
@@ -486,9 +487,14 @@ def test_assistant_message_at_the_end_is_marked(model: str, mark: str) -> None:
     assert [message[mark] for message in messages(*turns, user("y"))] == [None] * 3
 
 
-@pytest.mark.parametrize("model", ["vllm:qwen3", "vllm:kimi-k2", "vllm:deepseek-v3", "llamacpp:m"])
+@pytest.mark.parametrize(
+    "model",
+    ["vllm:qwen3", "vllm:kimi-k2", "vllm:deepseek-v3", "llamacpp:m", "sglang:m", "sglang:kimi-k2"],
+)
 def test_assistant_message_at_the_end_is_continued_by_the_body(model: str) -> None:
-    fields = {"continue_final_message": True, "add_generation_prompt": False}
+    fields = {"continue_final_message": True}
+    if not model.startswith("sglang"):
+        fields["add_generation_prompt"] = False
     turns = (user("x"), assistant("The answer is"))
     request = build(Prompt(turns), model, wire_api="chat")
     sent = body(request)
