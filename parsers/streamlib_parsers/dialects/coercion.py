@@ -109,7 +109,7 @@ def unwrapped(arguments: str, schema: JsonObject) -> str:
     """
     value = decoded(arguments)
     properties = schema.get("properties")
-    if not isinstance(value, dict) or len(value) != 1 or not properties:
+    if not isinstance(value, dict) or len(value) != 1 or not isinstance(properties, dict):
         return arguments
     key, inner = next(iter(value.items()))
     if key not in NESTED or key in properties:
@@ -121,7 +121,10 @@ def unwrapped(arguments: str, schema: JsonObject) -> str:
     if isinstance(inner, str):
         return inner
     # Not written anew: numbers keep their spelling.
-    return arguments[arguments.index("{", 1) : arguments.rindex("}")].strip()
+    members = arguments.strip()[1:-1]
+    written = members[members.index("{") :].strip()
+    # A wrapper that stands twice stays.
+    return written if is_json(written) else arguments
 
 
 def json_object_text(members: Mapping[str, str]) -> str:

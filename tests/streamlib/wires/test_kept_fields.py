@@ -173,6 +173,9 @@ SCHEMA = {"type": "object", "properties": {"k": {"type": "integer"}}}
         ('{"arguments": {"other": 1}}', '{"arguments": {"other": 1}}'),
         ('{"parameters": "{\\"other\\": 1}"}', '{"parameters": "{\\"other\\": 1}"}'),
         ('{"arguments": {}}', '{"arguments": {}}'),
+        ('{"input": {"k": 1}, "input": {"k": 2}}', '{"input": {"k": 1}, "input": {"k": 2}}'),
+        (' {"input" : {"k" : 1.0} } ', '{"k" : 1.0}'),
+        ('{"input": {"k": "\\ud800"}}', '{"k": "\\ud800"}'),
     ],
 )
 def test_wrapper_is_removed_around_parameters_alone(written: str, expected: str) -> None:

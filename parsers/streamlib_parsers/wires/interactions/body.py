@@ -25,8 +25,8 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         raise malformed("the body is not an interaction", body) from None
     if steps is None and "outputs" in interaction:
         raise malformed(LEGACY, body, "legacy_schema")
-    # A background interaction has no steps yet; `status` is what every interaction has.
-    if "status" not in interaction:
+    # A background interaction has no steps yet, but a status.
+    if steps is None and "status" not in interaction:
         raise malformed("the body is not an interaction", body)
     return _frames(interaction, steps or [])
 

@@ -22,8 +22,10 @@ from streamlib import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    parse_body,
     parser,
 )
+from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.wires.interactions import STOP_REASONS
 from streamlib_parsers.wires.interactions.events import read_position
 from tests.support.cases import each_case
@@ -482,6 +484,13 @@ def test_body_without_a_status_is_truncated(status: Any) -> None:
     response = read_body(status=status, steps=[{"type": "model_output", "content": [text("Hi")]}])
     assert response.error is not None
     assert response.error.kind == "truncated"
+
+
+def test_body_that_lacks_a_status_is_truncated() -> None:
+    body = b'{"id":"i","steps":[{"type":"model_output","content":[{"type":"text","text":"Hi"}]}]}'
+    response = accumulate(parse_body("interactions", body))
+    assert response.error is not None
+    assert (response.error.kind, response.text) == ("truncated", "Hi")
 
 
 def test_parser_is_complete_at_the_completed_event_alone() -> None:
