@@ -139,7 +139,7 @@ def downgrade(
     # Outputs that became text, until the outputs of functions beside them are through: these must
     # follow their calls directly.
     waiting: list[IndexedItem] = []
-    for entry in entries:
+    for index, entry in enumerate(entries):
         item = entry.item
         if not isinstance(item, OUTPUTS + BUILT_IN_OUTPUTS):
             readable += waiting
@@ -157,6 +157,9 @@ def downgrade(
                 entry = _without_agent(entry, report)  # noqa: PLW2901
             readable.append(entry)
             continue
+        beside = entries[max(index - 1, 0) : index] + entries[index + 1 : index + 2]
+        if _says_nothing(item) and any(_is_of_model(other.item) for other in beside):
+            continue
         if isinstance(item, BUILT_IN_CALLS):
             as_text.add(item.call_id)
         action, reason, replacement = downgrade_item(item)
@@ -166,6 +169,26 @@ def downgrade(
             replacement = msgspec.structs.replace(replacement, agent=item.agent)
             readable.append(_without_agent(IndexedItem(entry.position, replacement), report))
     return readable + waiting
+
+
+def _says_nothing(item: ResponseItem) -> bool:
+    """Whether an item beside others says what its absence says.
+
+    Gemini ends a turn with an empty text, to which a client gives an empty signature.
+    """
+    if opaque_state(item) or any((item.native or {}).values()):
+        return False
+    if isinstance(item, Message):
+        return item.role == "assistant" and item.content == (Text(""),)
+    if isinstance(item, Reasoning):
+        return reasoning_as_text(item) is None and not item.redacted
+    return False
+
+
+def _is_of_model(item: ResponseItem) -> bool:
+    if isinstance(item, Message):
+        return item.role == "assistant"
+    return not isinstance(item, OUTPUTS + BUILT_IN_OUTPUTS)
 
 
 def _without_agent(entry: IndexedItem, report: Report) -> IndexedItem:
@@ -272,6 +295,8 @@ def _lost_options(item: ResponseItem, parts: Iterable[ContentPart]) -> list[str]
 
 def _reasoning(item: Reasoning) -> Downgrade:
     message = reasoning_as_text(item)
+    if message is None and _says_nothing(item):
+        return "dropped", "reasoning without text", None
     if message is None:
         return "dropped", "encrypted reasoning of another origin", None
     return "downgraded", "reasoning of another origin, sent as text", message

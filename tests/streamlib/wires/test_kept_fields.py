@@ -659,6 +659,21 @@ def test_empty_texts_beside_calls_are_no_items_elsewhere() -> None:
         assert not any("empty" in reason or "without content" in reason for reason in changes)
 
 
+@pytest.mark.parametrize("wire", [wire for wire in TARGETS if wire != "gemini"])
+@pytest.mark.parametrize("is_thought", [False, True])
+def test_empty_signature_is_no_state_elsewhere(wire: str, is_thought: bool) -> None:
+    """Gemini ends turns with an empty text; clients send it with an empty signature."""
+    empty: dict[str, Any] = {"text": "", "thoughtSignature": "", "thought": is_thought}
+    for parts in ([{"text": "Hi"}, empty], [empty, {"text": "Hi"}], [empty]):
+        asked = {"role": "user", "parts": [{"text": "x"}]}
+        contents = [asked, {"role": "model", "parts": parts}, asked]
+        prompt = parse_request("gemini", json.dumps({"contents": contents}).encode())
+        report = built(wire, prompt).report
+        assert not any("encrypted" in change.reason for change in report)
+        # Alone it is a turn, which some wires cannot have.
+        assert len(parts) == 1 or report == []
+
+
 @pytest.mark.parametrize(
     ("target", "options", "path"),
     [
