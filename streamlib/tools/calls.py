@@ -29,14 +29,19 @@ from streamlib.structured.functions import (
 )
 from streamlib.tools.outputs import OUTPUT_KINDS, as_output, scrub_text
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.dialects.cursor import NoMatch
+from streamlib_parsers.dialects.grammars.channel_calls import PARALLEL, parallel_calls
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
     ApprovalRequest,
     CallOutput,
+    ContentPart,
     CustomToolCall,
     FunctionCall,
+    FunctionCallOutput,
     Message,
     PendingCall,
+    Text,
     ToolSpec,
     user,
 )
@@ -68,6 +73,9 @@ ASK_AGAIN: Final = user(
 )
 """What the model reads after a call that it wrote into its text."""
 
+WRAPPERS: Final = (PARALLEL, "parallel")
+"""Names under which OpenAI's models wrap several calls into one."""
+
 _log: Final = logging.getLogger("streamlib")
 
 
@@ -96,7 +104,9 @@ async def run_calls(
     A call goes to the function of its name in `tools`, else to the handler for its kind. The
     arguments become values of the types of the function's parameters. A result that is a text or
     content parts is sent as it is, any other as JSON. An unknown name, invalid arguments, an
-    exception and a timeout become an output with `is_error`, which the model reads.
+    exception and a timeout become an output with `is_error`, which the model reads. Calls that an
+    OpenAI model wraps into one of `multi_tool_use.parallel`, a tool that nobody offered, run one
+    after another, and their outputs become the one that it waits for.
 
     Some calls get no output, because the caller must answer them: calls of a `ToolSpec` without a
     function, approvals and built-in tools without a handler, calls that nobody approved yet, and a
@@ -318,12 +328,47 @@ class Toolbox:
         function = self._functions.get(name)
         if function is not None:
             return _bound(function, call)
+        wrapped = self._wrapped_calls(call)
+        if wrapped:
+            return partial(self._run_together, wrapped)
         if handler is not None:
             return partial(_run, handler, call)
         if name not in self._functions and not is_output_call(call):
             known = ", ".join(self._functions) or "none"
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None
+
+    def _wrapped_calls(self, call: FunctionCall | CustomToolCall) -> list[FunctionCall]:
+        """The calls in one of a tool that OpenAI's models know, though nobody offered it."""
+        if not isinstance(call, FunctionCall) or call.name not in WRAPPERS:
+            return []
+        if call.name in self._functions:
+            return []
+        try:
+            calls = parallel_calls(call.arguments)
+        except NoMatch:
+            return []
+        return [
+            FunctionCall(f"{call.call_id}_{number}", name, arguments)
+            for number, (name, arguments) in enumerate(calls)
+            if name not in WRAPPERS
+        ]
+
+    async def _run_together(self, calls: Sequence[FunctionCall]) -> str | list[ContentPart]:
+        """The outputs of wrapped calls, one after another: the wrapper has one output for all."""
+        content: list[ContentPart] = []
+        for call in calls:
+            output = None
+            if not asks_approval(self._functions.get(call.name)):
+                output = await self._output(call, anyio.get_current_task())
+            if not isinstance(output, FunctionCallOutput):
+                content.append(Text(f"{call.name}: it was not run; call it by itself"))
+            elif isinstance(output.output, str):
+                content.append(Text(f"{call.name}: {output.output}"))
+            else:
+                content += (Text(f"{call.name}:"), *output.output)
+        texts = [part.text for part in content if isinstance(part, Text)]
+        return content if len(texts) < len(content) else "\n".join(texts)
 
 
 def _log_failure(call: PendingCall, error: Exception) -> None:

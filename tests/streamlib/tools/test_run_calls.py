@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from contextvars import ContextVar
@@ -19,6 +20,7 @@ from streamlib import (
     ApprovalRequest,
     CallOutput,
     ComputerCall,
+    ContentPart,
     CustomToolCall,
     FunctionCall,
     FunctionCallOutput,
@@ -29,7 +31,7 @@ from streamlib import (
     Text,
     ToolSpec,
 )
-from streamlib.tools import Tool, run_calls
+from streamlib.tools import Tool, needs_approval, run_calls
 from tests.support.cases import each_case
 from tests.support.clients import KEY
 from tests.support.loops import asyncio_alone
@@ -197,6 +199,53 @@ async def test_unknown_name_is_answered_with_the_names() -> None:
     assert output == call("sub").output(
         "there is no tool 'sub'; the tools are: add, wait", is_error=True
     )
+
+
+def uses(*calls: tuple[str, object]) -> str:
+    listed = [{"recipient_name": name, "parameters": arguments} for name, arguments in calls]
+    return json.dumps({"tool_uses": listed})
+
+
+@pytest.mark.parametrize("name", ["multi_tool_use.parallel", "parallel"])
+async def test_wrapped_calls_run_and_share_an_output(name: str) -> None:
+    """GPT-5 writes them, though nobody offers such a tool."""
+
+    def shot() -> list[ContentPart]:
+        return [Text("seen"), Image(b"\x89PNG\r\n\x1a\n0000")]
+
+    @needs_approval
+    def delete() -> str:
+        raise AssertionError
+
+    together = uses(("functions.add", {"a": 1, "b": 2}), ("sub", {}), ("delete", {}))
+    wrapper = FunctionCall("c1", name, together)
+    (output,) = await run_calls(asked(wrapper), [add, delete], approve=lambda _: True)
+    assert output.call_id == "c1"
+    assert isinstance(output, FunctionCallOutput)
+    lines = str(output.output).split("\n")
+    assert lines[0] == "add: 3"
+    assert lines[1].startswith("sub: there is no tool")
+    assert lines[2] == "delete: it was not run; call it by itself"
+    (output,) = await run_calls(asked(FunctionCall("c2", name, uses(("shot", {})))), [shot])
+    assert isinstance(output, FunctionCallOutput)
+    assert [type(part).__name__ for part in output.output] == ["Text", "Text", "Image"]
+
+
+@pytest.mark.parametrize("arguments", ["", "{}", uses(), uses(("add", 5)), '{"tool_uses": [5]}'])
+async def test_wrapper_without_calls_is_an_unknown_tool(arguments: str) -> None:
+    (output,) = await run_calls(asked(FunctionCall("c", "parallel", arguments)), [add])
+    assert isinstance(output, FunctionCallOutput)
+    assert "there is no tool" in str(output.output)
+
+
+async def test_own_tool_named_parallel_runs_as_it_is() -> None:
+    def parallel(tool_uses: list[Any]) -> str:
+        return f"{len(tool_uses)} uses"
+
+    wrapper = FunctionCall("c", "parallel", uses(("add", {"a": 1})))
+    (output,) = await run_calls(asked(wrapper), [parallel, add])
+    assert isinstance(output, FunctionCallOutput)
+    assert output.output == "1 uses"
 
 
 @pytest.mark.parametrize(

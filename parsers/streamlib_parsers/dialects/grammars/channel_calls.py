@@ -109,7 +109,7 @@ class LeakedChannel(Struct, frozen=True):
         if (yield from text.peek()):
             raise NoMatch
         if is_parallel:
-            for called_name, called_arguments in _parallel_calls(arguments.text()):
+            for called_name, called_arguments in parallel_calls(arguments.text()):
                 sink.add_call(called_name, called_arguments)
         else:
             sink.add_call(name, arguments.text())
@@ -136,8 +136,12 @@ def _header(header: str, *, channel_first: bool) -> tuple[str, str]:
     return channel, recipient
 
 
-def _parallel_calls(text: str) -> list[tuple[str, str]]:
-    """Name and arguments of each call in the JSON of `multi_tool_use.parallel`."""
+def parallel_calls(text: str) -> list[tuple[str, str]]:
+    """Name and arguments of each call in the JSON of `multi_tool_use.parallel`.
+
+    Raises:
+        NoMatch: it has no calls, or other JSON.
+    """
     value = decoded(text)
     uses = value.get("tool_uses") if isinstance(value, dict) else None
     if not isinstance(uses, list) or not uses:
