@@ -31,6 +31,8 @@ THINKING_ON: Final = ("enabled", "adaptive")
 """Types of `thinking` with which the model thinks."""
 OFF: Final = ("disabled", "between_tools")
 """Types of `thinking` with which the model does not think first."""
+BINDING: Final = "block_binding"
+"""The key of `thinking` for `Prompt.thinking_mismatch`."""
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 MIN_THINKING_TOP_P: Final = 0.95
 """The smallest `top_p` that the API takes while the model thinks."""
@@ -53,6 +55,27 @@ def thinking(
         forced_call: whether the tool choice forces a call.
         unreasoned_tool_turn: whether it continues a tool turn that began without reasoning.
     """
+    fields = _thinking(
+        prompt,
+        context,
+        max_tokens=max_tokens,
+        forced_call=forced_call,
+        unreasoned_tool_turn=unreasoned_tool_turn,
+    )
+    if prompt.thinking_mismatch is not None and BINDING not in fields.get("thinking", {}):
+        context.report.dropped("/thinking_mismatch", "it is a part of thinking that is switched on")
+    return fields
+
+
+def _thinking(
+    prompt: Prompt,
+    context: BuildContext,
+    *,
+    max_tokens: int | None,
+    forced_call: bool,
+    unreasoned_tool_turn: bool,
+) -> JsonObject:
+    """See `thinking`."""
     options = prompt.thinking
     if options is None:
         return {}
@@ -124,7 +147,7 @@ def _with_options(
     if options.display:
         fields["display"] = options.display
     if mismatch:
-        fields["block_binding"] = {"prefix_mismatch_behavior": mismatch}
+        fields[BINDING] = {"prefix_mismatch_behavior": mismatch}
     return fields
 
 

@@ -185,7 +185,10 @@ def _reasoning(prompt: Prompt, context: BuildContext) -> JsonObject | None:
         sent = f"effort {effort or 'left out'}"
         cause = target.model if options.effort else "Responses takes no budget"
         report.add("changed", "/reasoning", f"{cause}: {sent}")
-    return _reasoning_fields(options, target) or None
+    fields = _reasoning_fields(options, target)
+    if not fields and level(options) is None and not target.traits.thinking_default:
+        report.dropped("/reasoning", "Responses has no switch for thinking: it wants a level")
+    return fields or None
 
 
 def _reasoning_fields(options: ReasoningOptions, target: Target) -> JsonObject:

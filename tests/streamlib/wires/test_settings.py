@@ -326,6 +326,24 @@ def test_invoke_reports_what_a_chat_body_lacks(name: str) -> None:
     assert [path.split("/")[1] for _, path in actions(request)] == [name]
 
 
+@pytest.mark.parametrize("wire", ["messages", "converse", "invoke"])
+@pytest.mark.parametrize("reasoning", [None, "off", ReasoningOptions("low", effort_only=True)])
+def test_mismatch_without_thinking_is_reported(wire: WireApi, reasoning: Any) -> None:
+    prompt = Prompt("hi", reasoning=reasoning, thinking_mismatch="drop_block")
+    model = "custom:claude-opus-4-8"
+    request = build(prompt, model, wire_api=wire, base_url="http://x")
+    assert ("dropped", "/thinking_mismatch") in actions(request)
+    thinking = msgspec.structs.replace(prompt, reasoning=ReasoningOptions())
+    assert build(thinking, model, wire_api=wire, base_url="http://x").report == []
+
+
+def test_thinking_without_a_level_is_reported_where_it_needs_one() -> None:
+    """GPT-5.1 does not think by default, and Responses has no switch."""
+    request = build(Prompt("hi", reasoning=ReasoningOptions()), "openai:gpt-5.1")
+    assert actions(request) == [("dropped", "/reasoning")]
+    assert build(Prompt("hi", reasoning=ReasoningOptions()), "openai:gpt-5").report == []
+
+
 @pytest.mark.parametrize("option", ["summary", "display"])
 def test_converse_reports_options_of_reasoning_it_lacks(option: str) -> None:
     options = {
