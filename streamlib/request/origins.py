@@ -139,7 +139,7 @@ def downgrade(
     # Outputs that became text, until the outputs of functions beside them are through: these must
     # follow their calls directly.
     waiting: list[IndexedItem] = []
-    for index, entry in enumerate(entries):
+    for entry in _without_empty(entries, target, strict=strict):
         item = entry.item
         if not isinstance(item, OUTPUTS + BUILT_IN_OUTPUTS):
             readable += waiting
@@ -157,9 +157,6 @@ def downgrade(
                 entry = _without_agent(entry, report)  # noqa: PLW2901
             readable.append(entry)
             continue
-        beside = entries[max(index - 1, 0) : index] + entries[index + 1 : index + 2]
-        if _says_nothing(item) and any(_is_of_model(other.item) for other in beside):
-            continue
         if isinstance(item, BUILT_IN_CALLS):
             as_text.add(item.call_id)
         action, reason, replacement = downgrade_item(item)
@@ -169,6 +166,19 @@ def downgrade(
             replacement = msgspec.structs.replace(replacement, agent=item.agent)
             readable.append(_without_agent(IndexedItem(entry.position, replacement), report))
     return readable + waiting
+
+
+def _without_empty(
+    entries: list[IndexedItem], target: Origin, *, strict: bool
+) -> list[IndexedItem]:
+    """The items but those that say nothing to another origin, beside others of a turn."""
+    remaining: list[IndexedItem] = []
+    for index, entry in enumerate(entries):
+        beside = entries[max(index - 1, 0) : index] + entries[index + 1 : index + 2]
+        is_empty = _says_nothing(entry.item) and any(_is_of_model(other.item) for other in beside)
+        if not is_empty or _is_readable(entry.item, target, strict=strict):
+            remaining.append(entry)
+    return remaining
 
 
 def _says_nothing(item: ResponseItem) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Raw
 
@@ -32,6 +34,17 @@ def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) ->
     # no server takes a lone surrogate: it becomes a question mark
     text = call.arguments.encode("utf-8", "replace").decode("utf-8")
     return Raw(msgspec.json.encode({"_raw": text}))
+
+
+def encoded_object(arguments: str, report: Report) -> Any:
+    """The arguments of a complete call as an encoder writes them, where the wire has an object."""
+    if not arguments:
+        report.dropped("/arguments", "empty arguments are written as {}")
+        return {}
+    if not arguments.lstrip().startswith("{") or not is_json(arguments):
+        report.dropped("/arguments", "arguments that are not a JSON object are wrapped")
+        return {"_raw": arguments}
+    return Raw(arguments.encode("utf-8"))
 
 
 def is_free_form(item: ResponseItem, *, own: bool) -> bool:

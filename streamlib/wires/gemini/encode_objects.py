@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec import Raw
-
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
+from streamlib.wires.arguments import encoded_object
 from streamlib.wires.gemini.build_media import media_field
 from streamlib.wires.gemini.build_parts import part_object, server_part
 from streamlib.wires.json_objects import without_none
@@ -132,16 +131,9 @@ def _arguments(item: FunctionCall | CustomToolCall, report: Report, *, own: bool
         reason = "a free-form call is a functionCall with its text as `input`"
         report.dropped("/custom_tool_call", reason)
         return {"args": {"input": item.input}}
-    arguments = item.arguments
-    if not arguments:
-        if own:
-            return {}
-        report.dropped("/arguments", "empty arguments are written as {}")
-        arguments = "{}"
-    if not arguments.lstrip().startswith("{") or not is_json(arguments):
-        report.dropped("/arguments", "arguments that are not a JSON object are wrapped")
-        return {"args": {"_raw": arguments}}
-    return {"args": Raw(arguments.encode("utf-8"))}
+    if own and not item.arguments:
+        return {}
+    return {"args": encoded_object(item.arguments, report)}
 
 
 # --- arguments while they are buffered ---

@@ -19,6 +19,7 @@ from msgspec import Raw
 
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
+from streamlib.wires.arguments import encoded_object
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
@@ -72,14 +73,11 @@ def encode_line(value: JsonObject, name: str = "") -> bytes:
 
 def call_object(item: FunctionCall | CustomToolCall, report: Report) -> JsonObject:
     """An entry of `tool_calls`: arguments in their own bytes, free text as `input`."""
-    arguments: Any = {}
     if isinstance(item, CustomToolCall):
         report.dropped("/custom_tool_call", "a free-form call has its text as `input`")
-        arguments = {"input": item.input}
-    elif item.arguments:
-        arguments = Raw(item.arguments.encode("utf-8"))
+        arguments: Any = {"input": item.input}
     else:
-        report.dropped("/arguments", "empty arguments are written as {}")
+        arguments = encoded_object(item.arguments, report)
     entry: JsonObject = {"id": item.call_id}
     function = {"name": flat_call_name(item), "arguments": arguments}
     if is_own(item, "ollama") and item.native:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib import (
+    Change,
     Completed,
     CustomToolCall,
     ErrorInfo,
@@ -201,6 +202,16 @@ def test_arguments_with_line_breaks_stay_on_one_line() -> None:
     assert accumulate(parsed(encode_all("ollama", assembly.take()))).calls[0].parsed() == {
         "x": "a\nb"
     }  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("arguments", ["[1]", '{"a":1}x', "no JSON", '"{}"'])
+def test_arguments_that_are_not_an_object_are_wrapped(arguments: str) -> None:
+    """They stand inside the line's own JSON."""
+    response = Response(items=(FunctionCall("c", "f", arguments),), status="completed")
+    report: list[Change] = []
+    body = encode_body("ollama", response, report=report)
+    assert accumulate(parse_body("ollama", body)).calls[0].parsed() == {"_raw": arguments}  # type: ignore[union-attr]
+    assert "/arguments" in [change.path for change in report]
 
 
 def test_failed_stream_is_never_done() -> None:
