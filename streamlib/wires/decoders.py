@@ -48,7 +48,7 @@ PYTHONS_WORDS: Final = (
 OUR_NAME: Final = re.compile(rf"({'|'.join(Prompt.__struct_fields__)})(?= )")
 """A field of `Prompt` at the start of an error of its own."""
 
-PLACE: Final = re.compile(r" - at `\$[^`]*`$")
+POSITION: Final = re.compile(r" - at `\$[^`]*`$")
 """Where a value is in `Prompt`, at the end of an error of msgspec."""
 
 ITEM: Final = re.compile(r" - at `\$\[(?=\d+\][^`]*`$)")
@@ -122,7 +122,7 @@ def _reason(error: Exception, key: str) -> str:
         return reason
     if ITEM.search(reason):
         return ITEM.sub(f" - at `{key}[", reason)
-    return f"{PLACE.sub('', reason)} in {key}"
+    return f"{POSITION.sub('', reason)} in {key}"
 
 
 def parse_settings(
