@@ -30,7 +30,7 @@ from streamlib.request.json_objects import merged, nested, without
 from streamlib.request.known_turns import KNOWN_TURNS
 from streamlib.request.media import report_corrected_types
 from streamlib.request.mistakes import check_switches, check_tool_choice, refuse_unknown
-from streamlib.request.origins import downgrade
+from streamlib.request.origins import downgrade, opaque_state
 from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
 from streamlib.request.report import Change, Report
@@ -185,6 +185,7 @@ def _write(prompt: Prompt, target: Target, *, strict_origin: bool) -> _Draft:
     _apply_provider_steps(draft)
     _apply_provider_fields(draft)
     _merge_extra(draft)
+    _report_unsent_state(draft)
     _write_headers(draft)
     return draft
 
@@ -435,6 +436,24 @@ def _merge_extra(draft: _Draft) -> None:
     draft.body = merged(draft.body, extra)
 
 
+def _report_unsent_state(draft: _Draft) -> None:
+    """Reports signatures of items of unknown origin that the wire has no place for.
+
+    Such items match every target, so no downgrade names them; those of a wire's own fit its fields.
+    """
+    body: bytes | None = None
+    reported = {change.path for change in draft.report.changes}
+    for entry in draft.items:
+        state = opaque_state(entry.item)
+        if entry.item.origin is not None or not state or entry.path in reported:
+            continue
+        if body is None:
+            body = _encode(draft.body)
+        if _encode(state).strip(b'"') not in body:
+            reason = f"{draft.wire_api} has no place for its signature"
+            draft.report.add("downgraded", entry.path, reason)
+
+
 def _write_headers(draft: _Draft) -> None:
     draft.headers = {
         "content-type": "application/json",
@@ -487,7 +506,7 @@ def _request(draft: _Draft) -> Request:
     )
 
 
-def _encode(body: dict[str, Any]) -> bytes:
+def _encode(body: JsonObject | str) -> bytes:
     try:
         return msgspec.json.encode(body)
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError) as error:

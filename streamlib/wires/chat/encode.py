@@ -310,7 +310,7 @@ class Encoder(WireEncoder):
             return out
         if item.text:
             reason = "the signature follows its text, as a separate empty text"
-            self._report.dropped("/signature", reason)
+            self._report.add("changed", "/signature", reason)
         return out + self._item_chunk(index, content="", **signed(item.signature, item.native))
 
     def _end_call(self, index: int, item: FunctionCall | CustomToolCall) -> bytes:

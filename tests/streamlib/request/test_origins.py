@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from streamlib import Origin, Prompt, accumulate, build, parse_body, parse_request, user
+from streamlib import (
+    Compaction,
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Origin,
+    Prompt,
+    Reasoning,
+    ServerToolCall,
+    Text,
+    accumulate,
+    build,
+    parse_body,
+    parse_request,
+    user,
+)
+from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib_parsers.protocol import WIRE_APIS
 
 
 def test_lost_options_of_a_decoded_model_turn_are_reported() -> None:
@@ -38,3 +56,27 @@ def test_fields_of_a_response_are_dropped_without_a_report() -> None:
     items = accumulate(events).items
     assert items[0].native is not None
     assert build(Prompt([user("x"), *items, user("z")]), "anthropic:claude-opus-5").report == []
+
+
+@pytest.mark.parametrize("wire", WIRE_APIS)
+def test_signature_of_unknown_origin_is_sent_or_reported(wire: WireApi) -> None:
+    """Without an origin an item matches every target, also one that has no place for it."""
+    call = FunctionCall("c", "f", "{}", signature="SIG")
+    free = CustomToolCall("d", "g", "x", signature="SIG")
+    items: list[ResponseItem] = [
+        Reasoning("Hm.", signature="SIG"),
+        Reasoning("Hm.", encrypted_content="SIG"),
+        Message("assistant", (Text("Hi"),), signature="SIG"),
+        ServerToolCall("s", "web_search", "{}", signature="SIG"),
+        Compaction("Before.", "SIG"),
+        call,
+        free,
+    ]
+    for item in items:
+        history: list[ResponseItem] = [user("x"), item]
+        if isinstance(item, (FunctionCall, CustomToolCall)):
+            history.append(item.output("1"))
+        prompt = Prompt([*history, user("y")])
+        request = build(prompt, "custom:m", wire_api=wire, base_url="http://x")
+        reported = [change for change in request.report if change.path.startswith("/input/1")]
+        assert b"SIG" in request.body or reported, item

@@ -466,7 +466,8 @@ def test_signature_after_its_text_is_reported() -> None:
         parsed(encode_events(encode, own(Message("assistant", (Text("so"),), signature="Sig"))))
     )
     assert [(item.text, item.signature) for item in again.items] == [("so", None), ("", "Sig")]  # type: ignore[union-attr]
-    assert [change.path for change in encode.report] == ["/signature"]
+    # it is sent, so nothing was dropped
+    assert [(change.action, change.path) for change in encode.report] == [("changed", "/signature")]
 
 
 def test_provider_run_tools_round_trip() -> None:
