@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
-from typing import Any, Final, Never, Protocol, cast
+from typing import Final, Never, Protocol, cast
 
 import msgspec
 from msgspec import Struct
