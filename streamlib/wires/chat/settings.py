@@ -278,7 +278,9 @@ def _read_thinking(fields: JsonObject) -> Literal["off"] | ReasoningOptions | No
         put(fields, effort_path, wire_effort)
     if is_off:
         return ReasoningOptions("off", budget) if budget else "off"
-    if effort or budget or any(switches.values()):
+    # a word is a type of thinking, but no switch
+    is_on = any(switch in SWITCHED_ON for switch in switches.values()) or switches[SWITCHES[0]]
+    if effort or budget or is_on:
         return ReasoningOptions(effort, budget)
     return None
 

@@ -390,6 +390,9 @@ def test_complete_request_is_rebuilt() -> None:
         ({"chat_template_kwargs": {"enable_thinking": True, "x": 1}}, ReasoningOptions()),
         ({"chat_template_kwargs": {"thinking": False}}, "off"),
         ({"reasoning_effort": "default"}, None),
+        ({"thinking": {"type": "auto"}}, ReasoningOptions()),
+        ({"enable_thinking": "false"}, None),
+        ({"reasoning": {"enabled": False, "effort": "high"}}, "off"),
         ({}, None),
     ],
 )
