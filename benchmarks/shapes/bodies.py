@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from benchmarks.shapes.statistics import PERCENTILES, Statistics
-from streamlib.testing.bench.bodies import dumps, sse
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.items import JsonObject
 
@@ -178,6 +177,18 @@ def _filled(write: Callable[[str], bytes], delta: Delta) -> bytes:
     other = len(write("").replace(b"\n\n", b"\r\n\r\n")) - len(_encoded(delta))
     missing = delta.around - other
     return write((LETTERS * (missing // len(LETTERS) + 1))[: max(0, missing)])
+
+
+def dumps(value: Any) -> bytes:
+    """JSON without spaces."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def sse(value: JsonObject, event: str | None = None) -> bytes:
+    """One server-sent event."""
+    if event is None:
+        return b"data: %s\n\n" % dumps(value)
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), dumps(value))
 
 
 def _encoded(delta: Delta) -> bytes:

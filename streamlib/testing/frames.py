@@ -11,7 +11,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec import Raw
+
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.wires.bedrock_frames import chunk_frame, event_frame
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import decode_any
@@ -31,10 +34,11 @@ def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
     if spec.frames == "ndjson":
         return payload + b"\n"
     if spec.frames == "aws":
-        # Invoke wraps the events of its inner wire; its exceptions are AWS messages.
-        if wire_api == "invoke" and ":" not in (name or ""):
-            return _aws_message("chunk", _base64_chunk(payload))
-        return _aws_message(name or "", payload)
+        kind, _, exception = (name or "").partition(":")
+        if exception:
+            return _aws_exception(exception, payload)
+        # Invoke wraps the events of its inner wire.
+        return chunk_frame(payload) if wire_api == "invoke" else event_frame(Raw(payload), kind)
     frame = b""
     if name and spec.named_events:
         frame = b"event: %s\n" % name.encode()
@@ -43,18 +47,10 @@ def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
     return frame + b"\n"
 
 
-def _aws_message(name: str, payload: bytes) -> bytes:
-    kind, _, exception = name.partition(":")
-    if exception:
-        headers = {":exception-type": exception, ":message-type": "exception"}
-    else:
-        headers = {":event-type": kind, ":message-type": "event"}
+def _aws_exception(kind: str, payload: bytes) -> bytes:
+    headers = {":exception-type": kind, ":message-type": "exception"}
     headers[":content-type"] = "application/json"
     return encode_message(headers, payload)
-
-
-def _base64_chunk(payload: bytes) -> bytes:
-    return json.dumps({"bytes": base64.b64encode(payload).decode()}).encode()
 
 
 def unframed(wire_api: WireApi, body: bytes) -> list[tuple[str | None, bytes]]:

@@ -24,7 +24,7 @@ from streamlib.testing.bench import bodies, corpus
 from streamlib.testing.bench.records import BenchRun, Figure, figure
 from streamlib.testing.bench.responses import short
 from streamlib.testing.bench.workloads import EVENT, FAST, chunked
-from streamlib_parsers import WIRE_APIS
+from streamlib_parsers import WIRE_APIS, WireApi
 from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
@@ -36,10 +36,9 @@ def named(contestant: Contestant) -> str:
     return f"{contestant.wire}, {contestant.name}"
 
 
-def short_body(wire: str) -> list[bytes]:
+def short_body(wire: WireApi) -> list[bytes]:
     """A short response with reasoning, a text and a call."""
-    body: list[bytes] = list(getattr(bodies, wire)(short(1)))
-    return body
+    return bodies.body(wire, short(1))
 
 
 @each_case("peer", FRAMINGS, ids=named)

@@ -29,7 +29,7 @@ from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.build_kind import compiled
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.framing import Frame
-from streamlib_parsers.items import Origin
+from streamlib_parsers.items import Origin, WireApi
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import WIRE_APIS, Parser
@@ -50,7 +50,7 @@ def test_parser_raises_type_error_for_text(feed: Any, text: Any) -> None:
 
 @pytest.mark.skipif(compiled, reason="a compiled parser takes bytes alone")
 def test_parser_reads_a_bytearray() -> None:
-    body = b"".join(bodies.messages([SampleText(["a", "b", "c"])]))
+    body = b"".join(bodies.body("messages", (SampleText(["a", "b", "c"]),)))
     read = parser("messages")
     assert [*read.feed(bytearray(body)), *read.close()] == events_of("messages", body)
 
@@ -76,10 +76,10 @@ def test_ended_response_leaves_nothing_to_the_collector(wire: WireApi, size: int
 @pytest.mark.skipif(compiled, reason="no function of a compiled module is replaced")
 @pytest.mark.parametrize("wire", ["messages", "chat", "responses", "interactions", "cohere"])
 def test_surrogates_are_sought_only_where_decoding_failed(
-    wire: str, monkeypatch: pytest.MonkeyPatch
+    wire: WireApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = SampleCall("call_0", "f", ['{"k":', "1}"])
-    body = b"".join(getattr(bodies, wire)([SampleText(["a", "b", "\U0001f600"]), call]))
+    body = b"".join(bodies.body(wire, (SampleText(["a", "b", "\U0001f600"]), call)))
     # Before anything is replaced: the wire's modules are loaded here.
     expected = events_of(wire, body)
 

@@ -41,20 +41,20 @@ def generate_lines() -> list[bytes]:
 def identified_events() -> list[bytes]:
     """Events of an interaction that can be resumed."""
     events: list[bytes] = []
-    for number, event in enumerate(bodies.interactions(RESPONSE)):
+    for number, event in enumerate(bodies.body("interactions", RESPONSE)):
         events.append(event.replace(b"}\n\n", b',"event_id":"evt-%d"}\n\n' % number))
     return events
 
 
 STREAMS: Final[dict[str, tuple[WireApi, list[bytes]]]] = {
-    "messages": ("messages", list(bodies.messages(RESPONSE))),
-    "chat": ("chat", list(bodies.chat(RESPONSE))),
-    "responses": ("responses", list(bodies.responses(RESPONSE))),
-    "gemini": ("gemini", list(bodies.gemini(RESPONSE))),
-    "cohere": ("cohere", list(bodies.cohere(RESPONSE))),
-    "interactions": ("interactions", list(bodies.interactions(RESPONSE))),
+    "messages": ("messages", bodies.body("messages", RESPONSE)),
+    "chat": ("chat", bodies.body("chat", RESPONSE)),
+    "responses": ("responses", bodies.body("responses", RESPONSE)),
+    "gemini": ("gemini", bodies.body("gemini", RESPONSE)),
+    "cohere": ("cohere", bodies.body("cohere", RESPONSE)),
+    "interactions": ("interactions", bodies.body("interactions", RESPONSE)),
     "identified": ("interactions", identified_events()),
-    "ollama": ("ollama", list(bodies.ollama(RESPONSE))),
+    "ollama": ("ollama", bodies.body("ollama", RESPONSE)),
     "generate": ("ollama", generate_lines()),
 }
 

@@ -5,7 +5,8 @@ Each declares the results of parsing it; tests/streamlib/testing/bench checks th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from streamlib.testing.bench import bodies, responses
@@ -37,13 +38,13 @@ class Workload(NamedTuple):
     about: str
     wire_api: WireApi
     response: Callable[[int], SampleResponse]
-    encode: Callable[[SampleResponse], Iterator[bytes]]
+    encode: Callable[[SampleResponse], list[bytes]]
     chunks: tuple[int, ...] = (EVENT, FAST)
     options: dict[str, Any] = {}  # noqa: RUF012  # never changed
 
     def events(self, scale: int = 1) -> list[bytes]:
         """The body, one chunk for each event of the wire; `scale` times as much of the same."""
-        return list(self.encode(self.response(scale)))
+        return self.encode(self.response(scale))
 
     def parser(self) -> Parser:
         """A parser that reads it."""
@@ -73,31 +74,30 @@ _XAI: Final = {
 }
 
 
-def _wire_workloads() -> Iterator[Workload]:
-    for wire_api in WIRE_APIS:
-        # None for a newly added wire, so that the workloads of the other wires still load.
-        encode = getattr(bodies, wire_api, None)
-        if encode is not None:
-            about = "reasoning, a text, three calls"
-            yield Workload(wire_api, about, wire_api, responses.usual, encode)
+def _on(wire_api: WireApi) -> Callable[[SampleResponse], list[bytes]]:
+    """What encodes a sample response on a wire."""
+    return partial(bodies.body, wire_api)
 
 
 _WORKLOADS: Final = (
-    *_wire_workloads(),
-    Workload("chat-text", "2,000 words, nothing else", "chat", responses.text_alone, bodies.chat),
+    *[
+        Workload(wire, "reasoning, a text, three calls", wire, responses.usual, _on(wire))
+        for wire in WIRE_APIS
+    ],
+    Workload("chat-text", "2,000 words, nothing else", "chat", responses.text_alone, _on("chat")),
     Workload(
         "thinking-then-tools",
         "reasoning five times, a call after each",
         "messages",
         responses.rounds,
-        bodies.messages,
+        _on("messages"),
     ),
     Workload(
         "argument-drip",
         "100 KB of arguments in small deltas",
         "messages",
         responses.one_long_call,
-        bodies.messages,
+        _on("messages"),
     ),
     Workload(
         "parallel-calls",
@@ -118,7 +118,7 @@ _WORKLOADS: Final = (
         "a megabyte in one line",
         "messages",
         responses.one_long_delta,
-        bodies.messages,
+        _on("messages"),
         (KIB, FAST),
     ),
     Workload(
@@ -140,7 +140,7 @@ _WORKLOADS: Final = (
         "aws-frames", "frames with random padding", "converse", responses.rounds, bodies.aws_frames
     ),
     Workload(
-        "tiny-chunks", "three bytes at a time", "messages", responses.short, bodies.messages, (3,)
+        "tiny-chunks", "three bytes at a time", "messages", responses.short, _on("messages"), (3,)
     ),
 )
 

@@ -23,7 +23,7 @@ CALL = SampleCall("call_1", "get_weather", ['{"city":', '"Paris"}'])
 
 def inspection_of(*items: SampleText | SampleCall, at: float = 0.5) -> Inspection:
     response: SampleResponse = items
-    body = b"".join(bodies.messages(response))
+    body = b"".join(bodies.body("messages", response))
     half = len(body) // 2
     chunks = (Chunk(at, body[:half]), Chunk(2 * at, body[half:]))
     return inspect(Recording(200, {}, chunks), "messages", name=f"{at}.jsonl", splits=None)

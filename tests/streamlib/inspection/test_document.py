@@ -197,7 +197,7 @@ def test_facts_tell_times_tokens_and_limits() -> None:
 
 
 def test_short_output_has_no_speed() -> None:
-    body = b"".join(bodies.messages((responses.SampleText(["one ", "two"]),)))
+    body = b"".join(bodies.body("messages", (responses.SampleText(["one ", "two"]),)))
     middle = body.index(b"two")
     for wait, is_known in ((SHORTEST_OUTPUT * 0.9, False), (SHORTEST_OUTPUT * 1.1, True)):
         facts = inspect(recording_of((1.0, body[:middle]), (1.0 + wait, body[middle:]))).facts
@@ -205,7 +205,7 @@ def test_short_output_has_no_speed() -> None:
 
 
 def test_facts_tell_the_speed_of_output() -> None:
-    body = b"".join(bodies.messages((responses.SampleText(["one ", "two ", "three"]),)))
+    body = b"".join(bodies.body("messages", (responses.SampleText(["one ", "two ", "three"]),)))
     first = body.index(b"one ")
     last = body.index(b"three")
     inspection = inspect(
@@ -237,13 +237,13 @@ def test_inspection_holds_the_request_and_its_changes(tmp_path: Path) -> None:
 
 
 def test_split_characters_are_counted_where_chunks_part_them() -> None:
-    body = b"".join(bodies.messages((responses.SampleText(["naïve 日本 😀"]),)))
+    body = b"".join(bodies.body("messages", (responses.SampleText(["naïve 日本 😀"]),)))
     place = body.index("日".encode())
     parted = recording_of((0.1, body[: place + 1]), (0.2, body[place + 1 :]))
     assert inspect(parted).split_characters.bytes == (place + 1,)
     whole = recording_of((0.1, body[:place]), (0.2, body[place:]))
     assert inspect(whole).split_characters.count == 0
-    frames = b"".join(bodies.converse((responses.SampleText(["naïve 日本 😀"]),)))
+    frames = b"".join(bodies.body("converse", (responses.SampleText(["naïve 日本 😀"]),)))
     place = frames.index("日".encode())
     each_byte = [(index / 1000, frames[index : index + 1]) for index in range(len(frames))]
     found = inspect(recording_of(*each_byte), "converse").split_characters.bytes
@@ -276,7 +276,7 @@ def test_split_characters_of_a_large_message_take_linear_time() -> None:
 
 def test_offsets_of_split_characters_are_limited() -> None:
     text = "é" * 1005
-    body = b"".join(bodies.messages((responses.SampleText([text]),)))
+    body = b"".join(bodies.body("messages", (responses.SampleText([text]),)))
     each_byte = [(0.1, body[index : index + 1]) for index in range(len(body))]
     found = inspect(recording_of(*each_byte), splits=None).split_characters
     assert found.count >= len(text)
@@ -293,7 +293,7 @@ def test_splits_share_one_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_large_bodies_are_split_as_far_as_that_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splits, "WORK_CHUNKS", 1000)
-    body = b"".join(bodies.messages((responses.SampleText(["word "] * 100),)))
+    body = b"".join(bodies.body("messages", (responses.SampleText(["word "] * 100),)))
     inspection = inspect(body, "messages")
     tried = [result.split for result in inspection.splits.results]
     skipped = [split.split for split in inspection.splits.skipped]
@@ -403,7 +403,7 @@ def test_events_of_a_document_are_an_event_log() -> None:
 @pytest.mark.timing
 def test_inspection_takes_time_in_proportion_to_the_frames() -> None:
     def seconds(count: int) -> float:
-        body = b"".join(bodies.messages((responses.SampleText(["some words "] * count),)))
+        body = b"".join(bodies.body("messages", (responses.SampleText(["some words "] * count),)))
         chunks = [
             (index * 0.01, body[at : at + 150]) for index, at in enumerate(range(0, len(body), 150))
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -45,10 +45,6 @@ from tests.support.shared import ROOT
 RECORDINGS = ROOT / "tests" / "recordings"
 FILES = sorted(path for path in RECORDINGS.glob("*/*") if path.suffix != ".md")
 
-ENCODERS: Final[dict[WireApi, Callable[[SampleResponse], Iterator[bytes]]]] = {
-    wire_api: getattr(bodies, wire_api) for wire_api in WIRE_APIS
-}
-
 SHORTEST: Final = 4
 """Characters of a text that must not be found; shorter ones are parts of other words."""
 
@@ -81,7 +77,7 @@ def test_redacted_inspection_holds_no_text_of_a_wire(wire_api: WireApi) -> None:
     for seed in range(2):
         rng = random.Random(seed)
         words = secret_words(rng, 14)
-        body = b"".join(ENCODERS[wire_api](response_of(words)))
+        body = b"".join(bodies.body(wire_api, response_of(words)))
         # Whole, truncated, damaged.
         for data in (body, body[: rng.randrange(len(body))], body.replace(b"delta", b"dalte", 3)):
             check_redacted(Recording(200, {}, (Chunk(0.1, data),), words[0]), wire_api, words)
@@ -212,7 +208,7 @@ def test_redacted_inspection_holds_no_text_of_the_request() -> None:
     recording = Recording(
         status=200,
         headers={"request-id": words[4]},
-        chunks=(Chunk(0.5, b"".join(bodies.messages(response_of(words)))),),
+        chunks=(Chunk(0.5, b"".join(bodies.body("messages", response_of(words)))),),
         end=words[5],
         url=f"https://{words[6]}.example/{words[7]}",
         wire_api="messages",
@@ -243,8 +239,10 @@ def test_redacted_inspection_holds_no_name_that_a_server_made_up() -> None:
 def test_redacted_difference_holds_no_text() -> None:
     rng = random.Random(5)
     words, others = secret_words(rng, 20), secret_words(rng, 20)
-    ours = inspect(b"".join(bodies.messages(response_of(words))), "messages", name=words[0])
-    theirs = inspect(b"".join(bodies.messages(response_of(others))), "messages", name=others[0])
+    ours, theirs = [
+        inspect(b"".join(bodies.body("messages", response_of(drawn))), "messages", name=drawn[0])
+        for drawn in (words, others)
+    ]
     difference = compare(ours, theirs)
     shown = redacted_difference(difference)
     assert leaks(msgspec.json.encode(difference), words) != []
@@ -255,7 +253,7 @@ def test_redacted_difference_holds_no_text() -> None:
 def test_redacted_inspections_are_not_compared() -> None:
     """Different texts of the same length were equal."""
     ours, theirs = [
-        inspect(b"".join(bodies.messages((SampleText([text]),))), "messages")
+        inspect(b"".join(bodies.body("messages", (SampleText([text]),))), "messages")
         for text in ("left", "west")
     ]
     assert not compare(ours, theirs).equal
@@ -285,7 +283,7 @@ def test_known_name_keeps_names_of_known_words(name: str, expected: str) -> None
 @each_case("wire_api", WIRE_APIS)
 def test_kinds_of_frames_of_every_wire_are_known(wire_api: WireApi) -> None:
     response = (SampleReasoning(["a"]), SampleText(["b"]), SampleCall("c", "d", ["{}"]))
-    shown = redacted(inspect(b"".join(ENCODERS[wire_api](response)), wire_api))
+    shown = redacted(inspect(b"".join(bodies.body(wire_api, response)), wire_api))
     assert "unknown" not in shown.frames.kinds
 
 

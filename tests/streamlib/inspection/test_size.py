@@ -26,7 +26,7 @@ def recording_of(wire_api: WireApi, frames: int) -> Recording:
     letters = string.ascii_lowercase
     words = ["".join(rng.choices(letters, k=rng.randint(2, 9))) for _ in range(8000)]
     deltas = [f" {rng.choice(words)}" for _ in range(frames)]
-    body = b"".join(getattr(bodies, wire_api)((SampleText(deltas),)))
+    body = b"".join(bodies.body(wire_api, (SampleText(deltas),)))
     chunks: list[Chunk] = []
     offset, seconds = 0, 0.3
     while offset < len(body):

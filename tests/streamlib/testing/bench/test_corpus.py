@@ -21,10 +21,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "WINDOW", 0)
 
 
-def body(wire: str, deltas: int) -> list[bytes]:
+def body(wire: WireApi, deltas: int) -> list[bytes]:
     """The events of a text of so many deltas."""
-    events: list[bytes] = list(getattr(bodies, wire)((SampleText(("word ",) * deltas),)))
-    return events
+    return bodies.body(wire, (SampleText(("word ",) * deltas),))
 
 
 def write(folder: Path, name: str, events: list[bytes]) -> Path:
@@ -36,7 +35,7 @@ def write(folder: Path, name: str, events: list[bytes]) -> Path:
 
 @pytest.mark.parametrize("wire", WIRE_APIS)
 def test_load_splits_a_body_at_the_events_of_its_wire(wire: WireApi, tmp_path: Path) -> None:
-    events = list(getattr(bodies, wire)(short(1)))
+    events = bodies.body(wire, short(1))
     path = write(tmp_path, "a.sse", events)
     (stream,), left_out = corpus.load([path])
     assert (stream.wire_api, stream.name) == (wire, "a.sse")
