@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from ssl import SSLContext
-from types import TracebackType
 from typing import TYPE_CHECKING, Never, NoReturn, Self, Unpack, overload
 
 from streamlib.client.attempt import Attempt
@@ -108,12 +107,7 @@ class Client(AsyncOnly, ClientSetup):
         self._open_transport()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     @overload

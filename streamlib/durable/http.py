@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
 from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
@@ -319,12 +318,7 @@ class LogSource:
         self._reader = self._log.read(self._log_id)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._reader is not None:
             self._reader.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncIterable, Mapping
-from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
 import anyio
@@ -81,12 +80,7 @@ class Log:
         self._group.start_soon(self._hub.run)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         group = self._entered()
         self._group = None
         group.cancel_scope.cancel()

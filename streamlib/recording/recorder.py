@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -223,12 +222,7 @@ class Recorder(RecordingTransport):
     async def __aenter__(self) -> Recorder:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -7,7 +7,6 @@ opens and the last one closes; the iteration takes the bytes that they send.
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Final, Self
 
 import anyio
@@ -105,12 +104,7 @@ class ByteIterator:
             await self._start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def __aiter__(self) -> Self:

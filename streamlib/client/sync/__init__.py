@@ -15,7 +15,6 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Never, NoReturn, Unpack, overload
 
 import anyio
@@ -148,12 +147,7 @@ class SyncClient(SyncOnly):
     def __enter__(self) -> SyncClient:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ import warnings
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from streamlib.client.cursor import Cursor
@@ -253,12 +252,7 @@ class SyncStream(SyncOnly):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.close()
         except BaseException:

@@ -11,7 +11,6 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import Final, Self
 
 import anyio
@@ -147,12 +146,7 @@ class Connection:
             attempt += 1
             await anyio.sleep(delay)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

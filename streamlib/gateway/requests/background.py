@@ -20,7 +20,6 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from types import TracebackType
 from typing import Final
 
 import anyio
@@ -169,12 +168,7 @@ class BackgroundResponses:
         await self._group.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         # Each log gets its end: the response was stopped.
         self._group.cancel_scope.cancel()
         await self._group.__aexit__(None, None, None)

@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
-from types import TracebackType
 from typing import Any, Final, Self
 
 import anyio
@@ -71,12 +70,7 @@ class RedisStateStore:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def get(self, client: str, keys: Sequence[str]) -> list[bytes | None]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from msgspec import Struct
@@ -65,12 +64,7 @@ class StateStore(Protocol):
         """Prepares the store; a server that does not respond is not an error yet."""
         ...
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Closes the connections of the store."""
         ...
 
@@ -152,12 +146,7 @@ class MemoryStateStore:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._clients.clear()
         self.size = 0
 
