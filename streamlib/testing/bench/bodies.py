@@ -95,7 +95,7 @@ def aws_frames(response: SampleResponse) -> list[bytes]:
 
 def _events(wire_api: WireApi, response: SampleResponse) -> list[ResponseEvent]:
     """The events of a response on a wire: one item after another."""
-    assembler = _begun(wire_api)
+    assembler = _started(wire_api)
     for item in response:
         opened = assembler.open(_start_of(item))
         for delta in item.deltas:
@@ -103,22 +103,22 @@ def _events(wire_api: WireApi, response: SampleResponse) -> list[ResponseEvent]:
         if isinstance(item, SampleReasoning) and wire_api in SIGNED:
             opened.item = msgspec.structs.replace(opened.item, signature=SIGNATURE)
         assembler.close(opened)
-    return _ended(assembler)
+    return _finished(assembler)
 
 
 def _alternating(calls: list[SampleCall]) -> list[ResponseEvent]:
     """The events of calls that grow in turns, on Chat."""
-    assembler = _begun("chat")
+    assembler = _started("chat")
     opened = [assembler.open(_start_of(call)) for call in calls]
     for deltas in zip_longest(*(call.deltas for call in calls), fillvalue=""):
         for item, delta in zip(opened, deltas, strict=True):
             assembler.arguments(item, delta)
     for item in opened:
         assembler.close(item)
-    return _ended(assembler)
+    return _finished(assembler)
 
 
-def _begun(wire_api: WireApi) -> EventAssembler:
+def _started(wire_api: WireApi) -> EventAssembler:
     assembler = EventAssembler(LIMITS, Origin(wire_api))
     assembler.identify("resp_1", "m")
     # What Messages tells at the start; the last counts are those that other wires tell.
@@ -150,7 +150,7 @@ def _append(assembler: EventAssembler, opened: OpenItem, item: SampleItem, delta
             assembler.arguments(opened, delta)
 
 
-def _ended(assembler: EventAssembler) -> list[ResponseEvent]:
+def _finished(assembler: EventAssembler) -> list[ResponseEvent]:
     assembler.usage(Usage(input_tokens=INPUT_TOKENS, output_tokens=OUTPUT_TOKENS))
     assembler.complete("tool_calls" if assembler.has_call else "stop")
     return assembler.take()
