@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
+from typing import TypedDict
 
 import msgspec
 
@@ -36,27 +37,54 @@ from streamlib_parsers.events import (
     RefusalDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import CallOutput, JsonObject, ResponseItem
+from streamlib_parsers.items import CallOutput, JsonObject, ResponseItem, ServerToolResult
 from streamlib_parsers.response import Response
 
 
+class MessageOptions(TypedDict, total=False):
+    """What the caller of either encoder may choose.
+
+    Attributes:
+        model: the model's name, used if the events bring none.
+        run: whether several responses are one message, a step each.
+        page_tools: names of tools whose calls the page answers, after the end of a run too.
+        approval_tools: names of tools whose calls a person at the page approves first; they wait
+            too, as approvals that a provider asks for do.
+        public: whether to leave out what a browser must not see: signatures and encrypted state,
+            the provider's own objects and error messages.
+        error_text: with `public`, returns the message for a failure.
+        seal: seals signatures and encrypted state for the page; includes `public`.
+        call_ids: ids of calls that the page has already: it takes a call with one of them for that
+            call.
+    """
+
+    model: str | None
+    run: bool
+    page_tools: Collection[str]
+    approval_tools: Collection[str]
+    public: bool
+    error_text: ErrorText | None
+    seal: Sealer | None
+    call_ids: Collection[str]
+
+
 class MessageEncoder(EventEncoder, ABC):
-    """Base of both encoders, whose docstrings describe the arguments."""
+    """Base of both encoders, whose further options are those of `MessageOptions`."""
 
     media_type = "text/event-stream"
     names_agents = True
 
     def __init__(
         self,
-        *,
-        model: str | None,
         message_id: str | None,
-        run: bool,
-        page_tools: Collection[str],
-        approval_tools: Collection[str],
-        public: bool,
-        error_text: ErrorText | None,
-        seal: Sealer | None,
+        *,
+        model: str | None = None,
+        run: bool = False,
+        page_tools: Collection[str] = (),
+        approval_tools: Collection[str] = (),
+        public: bool = False,
+        error_text: ErrorText | None = None,
+        seal: Sealer | None = None,
         call_ids: Collection[str] = (),
     ) -> None:
         super().__init__(sse)
@@ -243,6 +271,15 @@ class MessageEncoder(EventEncoder, ABC):
             out += self._empty_result(call_id)
         self._running.clear()
         return out
+
+    def _take_answered(self, item: ServerToolResult) -> str | None:
+        """The id of the provider-run call that has its result now; None: it was not shown."""
+        call_id = self._call_ids.of_result(item.call_id)
+        if call_id is None:
+            self._report.dropped("/items/server_tool_result", "a result without its call")
+        elif call_id in self._running:
+            self._running.remove(call_id)
+        return call_id
 
     def _end_calls(self, calls: Iterable[Waiting]) -> bytes:
         """Ends calls that get no output any more with an error."""

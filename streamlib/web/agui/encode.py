@@ -24,8 +24,7 @@ every call without a result.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import msgspec
 
@@ -41,8 +40,8 @@ from streamlib.web.agui.events import (
     output_fields,
     result_id,
 )
-from streamlib.web.message_encoder import MessageEncoder, frames_of
-from streamlib.web.public_errors import ErrorText, error_data
+from streamlib.web.message_encoder import MessageEncoder, MessageOptions, frames_of
+from streamlib.web.public_errors import error_data
 from streamlib.web.run_encoder import MessageRunEncoder
 from streamlib.web.ui_parts import (
     CALLS,
@@ -52,7 +51,7 @@ from streamlib.web.ui_parts import (
     inline_result,
     why_hidden,
 )
-from streamlib.wires.encoders import SSE_COMMENT, Sealer, sse
+from streamlib.wires.encoders import SSE_COMMENT, sse
 from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -90,21 +89,11 @@ class AguiEncoder(MessageEncoder):
     """Encodes one run of the protocol: one response, or several with their outputs between them.
 
     Args:
-        model: the model's name, used if the events bring none.
         response_id: not used: a provider may repeat its ids, and a page keeps messages by theirs.
         thread_id: `threadId` of the front end's request.
         run_id: `runId` of that request; a random one if not given.
         message_id: prefix of all message ids; if not given, the id of the run.
-        run: whether several responses are one run, a step each.
-        page_tools: names of tools whose calls the page answers, after the end of a run too.
-        approval_tools: names of tools whose calls a person at the page approves first: the outcome
-            is an interrupt, as for approvals that a provider asks for.
-        public: whether to leave out what a browser must not see: signatures and encrypted state,
-            the provider's own objects and error messages.
-        error_text: with `public`, returns the message for a failure.
-        call_ids: ids of calls that the page has already: it takes a call with one of them for that
-            call.
-        seal: seals signatures and encrypted state for the page; includes `public`.
+        **options: those of every page's encoder (`MessageOptions`). An approval is an interrupt.
     """
 
     no_such_event = "the protocol has no such event"
@@ -112,30 +101,13 @@ class AguiEncoder(MessageEncoder):
     def __init__(
         self,
         *,
-        model: str | None = None,
         response_id: str | None = None,
         thread_id: str = "thread_0",
         run_id: str | None = None,
         message_id: str | None = None,
-        run: bool = False,
-        page_tools: Collection[str] = (),
-        approval_tools: Collection[str] = (),
-        public: bool = False,
-        error_text: ErrorText | None = None,
-        seal: Sealer | None = None,
-        call_ids: Collection[str] = (),
+        **options: Unpack[MessageOptions],
     ) -> None:
-        super().__init__(
-            model=model,
-            message_id=message_id or run_id,
-            run=run,
-            page_tools=page_tools,
-            approval_tools=approval_tools,
-            public=public,
-            error_text=error_text,
-            seal=seal,
-            call_ids=call_ids,
-        )
+        super().__init__(message_id or run_id, **options)
         self._thread_id = thread_id
         self._run_id = run_id or new_id("run-")
         self._prefix = message_id or self._run_id
@@ -469,12 +441,9 @@ class AguiEncoder(MessageEncoder):
         return out
 
     def _result(self, index: int, item: ServerToolResult) -> bytes:
-        call_id = self._call_ids.of_result(item.call_id)
+        call_id = self._take_answered(item)
         if call_id is None:
-            self._report.dropped("/items/server_tool_result", "a result without its call")
             return b""
-        if call_id in self._running:
-            self._running.remove(call_id)
         return self._result_frame(self._message_id(index), call_id, text_or_json(item.output))
 
     def _inline_result(self, call_id: str, content: str) -> bytes:

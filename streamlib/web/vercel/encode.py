@@ -28,13 +28,12 @@ items stay on the server, where the history is, or go to the page sealed.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Unpack
 
 import msgspec
 
 from streamlib.request.origins import opaque_state
-from streamlib.web.message_encoder import MessageEncoder, frames_of
-from streamlib.web.public_errors import ErrorText
+from streamlib.web.message_encoder import MessageEncoder, MessageOptions, frames_of
 from streamlib.web.run_encoder import MessageRunEncoder
 from streamlib.web.ui_parts import (
     CALLS,
@@ -60,7 +59,7 @@ from streamlib.web.vercel.parts import (
     provider_executed,
     source_frame,
 )
-from streamlib.wires.encoders import SSE_COMMENT, Sealer
+from streamlib.wires.encoders import SSE_COMMENT
 from streamlib.wires.generated_ids import new_id
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -118,25 +117,14 @@ class VercelEncoder(MessageEncoder):
     """Encodes one assistant message: of one step, or of a run of several.
 
     Args:
-        model: the model's name, used if the events bring none.
         response_id: not used: a provider may repeat its ids, and a page keeps messages by theirs.
         message_id: the id of the page's message. Needed if the page has the message already and
             this step continues it; without one, the page makes an id.
         version: the SDK's version. 6 is the subset that 6 and 7 both read.
-        run: whether several responses are one message, a step each.
-        page_tools: names of tools whose calls the page answers. In a run, they may wait for it
-            after the end.
-        approval_tools: names of tools whose calls a person at the page approves first; they wait
-            too, as approvals that a provider asks for do.
         tools: names of declared tools: the page gets their calls as `tool-{name}`.
         metadata: the application's own metadata of the message, which the page gets first.
-        public: whether to leave out what a browser must not see: encrypted parts of results, and a
-            provider's error messages.
-        error_text: with `public`, returns the message for a failure.
-        call_ids: ids of calls that the page's message has already, if this continues it: a page
-            takes a call with one of them for that call.
-        seal: seals signatures and encrypted state for the page, as ``providerMetadata``; includes
-            `public`.
+        **options: those of every page's encoder (`MessageOptions`). Sealed state is
+            ``providerMetadata``.
     """
 
     headers = PROTOCOL_HEADERS
@@ -145,31 +133,14 @@ class VercelEncoder(MessageEncoder):
     def __init__(
         self,
         *,
-        model: str | None = None,
         response_id: str | None = None,
         message_id: str | None = None,
         version: Literal[6, 7] = 6,
-        run: bool = False,
-        page_tools: Collection[str] = (),
-        approval_tools: Collection[str] = (),
         tools: Collection[str] = (),
         metadata: JsonObject | None = None,
-        public: bool = False,
-        error_text: ErrorText | None = None,
-        seal: Sealer | None = None,
-        call_ids: Collection[str] = (),
+        **options: Unpack[MessageOptions],
     ) -> None:
-        super().__init__(
-            model=model,
-            message_id=message_id,
-            run=run,
-            page_tools=page_tools,
-            approval_tools=approval_tools,
-            public=public,
-            error_text=error_text,
-            seal=seal,
-            call_ids=call_ids,
-        )
+        super().__init__(message_id, **options)
         self._message_id = message_id
         self._tools = frozenset(tools)
         self._metadata = metadata
@@ -416,12 +387,9 @@ class VercelEncoder(MessageEncoder):
         return out
 
     def _result(self, item: ServerToolResult) -> bytes:
-        call_id = self._call_ids.of_result(item.call_id)
+        call_id = self._take_answered(item)
         if call_id is None:
-            self._report.dropped("/items/server_tool_result", "a result without its call")
             return b""
-        if call_id in self._running:
-            self._running.remove(call_id)
         return self._result_frame(call_id, item.output)
 
     def _result_frame(self, call_id: str, output: object) -> bytes:
