@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -107,11 +107,4 @@ def _limits(limits: RateLimits) -> list[RateLimit]:
 
 
 def _limit(name: str, window: Window) -> RateLimit:
-    values: dict[str, Any] = msgspec.to_builtins(window)
-    return RateLimit(
-        name=name,
-        remaining=values.get("remaining"),
-        limit=values.get("limit"),
-        reset_after=values.get("reset_after"),
-        reset_at=values.get("reset_at"),
-    )
+    return msgspec.convert({"name": name, **msgspec.to_builtins(window)}, RateLimit)

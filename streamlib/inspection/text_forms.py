@@ -8,12 +8,14 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from msgspec import Raw
+
 from streamlib.inspection.file_parts import FilePart, bytes_of, text_of
 from streamlib.inspection.http_forms import is_compressed
 from streamlib.inspection.string_lists import strings_in
 from streamlib.inspection.wire_markers import likely_wire, marker_in, marker_of
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib_parsers.framing.eventstream import encode_message
+from streamlib.wires.bedrock_frames import event_frame
 from streamlib_parsers.items import WireApi
 
 _FIELD: Final = rb"(?:data|event|id|retry)\s?:"
@@ -297,12 +299,7 @@ def _aws_message(data: bytes) -> bytes:
     """A message of Converse from what its SDK prints: `{"contentBlockDelta": {…}}`."""
     event: dict[str, Any] = json.loads(data)
     name = next(iter(event), "")
-    headers = {
-        ":event-type": name[:100],
-        ":content-type": "application/json",
-        ":message-type": "event",
-    }
-    return encode_message(headers, _json(event.get(name)))
+    return event_frame(Raw(_json(event.get(name))), name[:100])
 
 
 def _json(value: Any) -> bytes:

@@ -8,17 +8,15 @@ from msgspec import Struct
 
 
 class SchemaRules(Struct, frozen=True):
-    """JSON Schema as one wire's strict mode accepts it.
+    """JSON Schema as one wire's strict mode accepts it. Objects are closed on all of them.
 
     Attributes:
         keywords: keywords the wire knows; any other moves into the description.
-        closed: objects get `additionalProperties: false`.
         all_required: every property is required; an optional one becomes nullable.
         bare_refs: nothing may be beside a `$ref`.
     """
 
     keywords: frozenset[str]
-    closed: bool = False
     all_required: bool = False
     bare_refs: bool = False
 

@@ -155,9 +155,7 @@ _CLAUDE_TOOL_OPTIONS: Final = (
     "allowed_callers",
 )
 
-_OPENAI_SCHEMAS: Final = SchemaRules(
-    OPENAI_KEYWORDS, closed=True, all_required=True, bare_refs=True
-)
+_OPENAI_SCHEMAS: Final = SchemaRules(OPENAI_KEYWORDS, all_required=True, bare_refs=True)
 
 ANTHROPIC_BETA: Final = "anthropic-beta"
 """Request header with the betas of Claude. Bedrock's own wires have them in the body."""
@@ -185,7 +183,7 @@ WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
         rate_limit_headers="anthropic",
         overloaded_status=529,
         beta_header=ANTHROPIC_BETA,
-        schema_rules=SchemaRules(COMMON_KEYWORDS, closed=True),
+        schema_rules=SchemaRules(COMMON_KEYWORDS),
         tool_cache=True,
         tool_options=_CLAUDE_TOOL_OPTIONS,
         gateway=GatewaySpec(

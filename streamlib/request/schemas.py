@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from streamlib.providers.schema_rules import SchemaRules
@@ -11,10 +12,12 @@ from streamlib_parsers.items import JsonObject, WireApi
 
 ANY_OBJECT: Final[JsonObject] = {"type": "object"}
 """As `Prompt.output_schema`: any JSON object, the "JSON mode" of most wires."""
-NESTED: Final = ("properties", "$defs", "definitions")
+NAMED: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 """Keywords that hold schemas by name."""
-LISTED: Final = ("anyOf", "allOf", "oneOf")
-"""Keywords that hold a list of schemas."""
+NESTED: Final = frozenset(
+    {"anyOf", "allOf", "oneOf", "prefixItems", "items", "contains"}
+) | frozenset({"not", "if", "then", "else", "additionalProperties", "propertyNames"})
+"""Keywords that hold a schema, or a list of them."""
 NULL: Final = {"type": "null"}
 
 
@@ -34,16 +37,22 @@ def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
     node = _without_single_all_of(node, rules)
     fitted: JsonObject = {}
     unknown: JsonObject = {}
+
+    def fit(child: Any, child_path: str) -> Any:
+        return _node(child, rules, child_path, report)
+
     for key, value in node.items():
         if key in rules.keywords:
-            fitted[key] = _child(key, value, rules, f"{path}/{key}", report)
+            # That of an object is false below, whatever it was.
+            is_replaced = key == "additionalProperties"
+            fitted[key] = value if is_replaced else with_subschemas(key, value, path, fit)
         else:
             unknown[key] = value
     if unknown:
         names = ", ".join(sorted(unknown))
         report.add("changed", path, f"not taken here, moved into the description: {names}")
         fitted["description"] = _description(fitted.get("description"), unknown)
-    if rules.closed and (fitted.get("type") == "object" or "properties" in fitted):
+    if fitted.get("type") == "object" or "properties" in fitted:
         open_to = fitted.get("additionalProperties")
         if open_to not in (None, False):
             report.add("changed", path, "additionalProperties is false: no other keys are allowed")
@@ -135,19 +144,21 @@ def _bare_ref(node: JsonObject) -> JsonObject:
     return {"anyOf": [{"$ref": node["$ref"]}], **rest}
 
 
-def _child(key: str, value: Any, rules: SchemaRules, path: str, report: Report) -> Any:
-    if key in NESTED and isinstance(value, dict):
-        children: JsonObject = {}
-        for name, child in value.items():
-            children[name] = _node(child, rules, f"{path}/{name}", report)
-        return children
-    if key in LISTED and isinstance(value, list):
-        choices: list[Any] = []
-        for index, choice in enumerate(value):
-            choices.append(_node(choice, rules, f"{path}/{index}", report))
-        return choices
-    if key == "items":
-        return _node(value, rules, path, report)
+def with_subschemas(key: str, value: Any, path: str, change: Callable[[Any, str], Any]) -> Any:
+    """The value of a keyword of a schema, with each schema in it changed.
+
+    Args:
+        key: the keyword.
+        value: its value.
+        path: JSON pointer of the schema that has the keyword.
+        change: makes another schema of a schema and its pointer.
+    """
+    if key in NAMED and isinstance(value, dict):
+        return {name: change(child, f"{path}/{key}/{name}") for name, child in value.items()}
+    if key in NESTED and isinstance(value, list):
+        return [change(child, f"{path}/{key}/{index}") for index, child in enumerate(value)]
+    if key in NESTED:
+        return change(value, f"{path}/{key}")
     return value
 
 

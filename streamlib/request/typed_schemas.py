@@ -9,23 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.request.schemas import with_subschemas
 from streamlib_parsers.items import JsonObject
 
-NAMED: Final = ("properties", "patternProperties", "$defs", "definitions")
-"""Keywords that hold schemas by name."""
-LISTED: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-"""Keywords that hold a list of schemas."""
-SINGLE: Final = (
-    "items",
-    "contains",
-    "not",
-    "additionalProperties",
-    "propertyNames",
-    "if",
-    "then",
-    "else",
-)
-"""Keywords that hold one schema."""
 TYPES_BY_KEYWORD: Final = {
     "properties": "object",
     "required": "object",
@@ -52,7 +38,7 @@ def typed_schema(schema: Any) -> Any:
     node: JsonObject = {}
     for key, value in schema.items():
         if key != "nullable":
-            node[key] = _child(key, value)
+            node[key] = with_subschemas(key, value, "", lambda child, _: typed_schema(child))
     if isinstance(node.get("anyOf"), list):
         node = _without_null_branch(node)
     if "anyOf" in node or "$ref" in node:
@@ -61,16 +47,6 @@ def typed_schema(schema: Any) -> Any:
     if node.get("type") == "object":
         node["required"] = _required(node)
     return node
-
-
-def _child(key: str, value: Any) -> Any:
-    if key in NAMED and isinstance(value, dict):
-        return {name: typed_schema(child) for name, child in value.items()}
-    if key in LISTED and isinstance(value, list):
-        return [typed_schema(child) for child in value]
-    if key in SINGLE:
-        return typed_schema(value)
-    return value
 
 
 def _without_null_branch(node: JsonObject) -> JsonObject:

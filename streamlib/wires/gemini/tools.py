@@ -6,6 +6,7 @@ Rules have the numbers of the rule table in docs/wires/gemini.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from streamlib.request.context import BuildContext
@@ -13,6 +14,7 @@ from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.request.schemas import with_subschemas
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.json_objects import without_none
@@ -155,28 +157,18 @@ UNSUPPORTED_KEYWORDS: Final = frozenset(
 STRING_FORMATS: Final = frozenset({"date-time", "date", "time"})
 """The formats of strings that Gemini accepts."""
 
-NAMED_SUBSCHEMAS: Final = frozenset({"properties", "$defs", "definitions"})
-"""Keywords whose value maps names to schemas."""
-
-SUBSCHEMAS: Final = frozenset(
-    {"anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties", "not"}
-)
-"""Keywords whose value is a schema, or a list of them."""
-
 
 def json_schema(node: Any, path: str, report: Report) -> Any:
     """Moves what makes Gemini refuse a schema into the description.
 
     Args:
-        node: a schema, or a list of schemas; anything else is returned as it is.
+        node: a schema; anything else is returned as it is.
         path: JSON pointer of the schema in the prompt.
         report: receives one change for each schema that had to change.
 
     Returns:
         A copy that the API accepts.
     """  # rule G12
-    if isinstance(node, list):
-        return [json_schema(child, f"{path}/{index}", report) for index, child in enumerate(node)]
     if not isinstance(node, dict):
         return node
     moved: JsonObject = {}
@@ -185,7 +177,7 @@ def json_schema(node: Any, path: str, report: Report) -> Any:
         if _is_refused(key, value, node.get("type")):
             moved[key] = value
         elif key not in {"$schema", "const"}:
-            schema[key] = _subschema(key, value, path, report)
+            schema[key] = with_subschemas(key, value, path, partial(json_schema, report=report))
     if "const" in node:
         # Gemini knows no `const`; an enum of one value means the same.
         schema["enum"] = [node["const"]]
@@ -208,17 +200,6 @@ def _is_refused(key: str, value: Any, kind: Any) -> bool:
         return False
     kinds = kind if isinstance(kind, list) else [kind]
     return "string" in kinds and value not in STRING_FORMATS
-
-
-def _subschema(key: str, value: Any, path: str, report: Report) -> Any:
-    if key in NAMED_SUBSCHEMAS and isinstance(value, dict):
-        children: JsonObject = {}
-        for name, child in value.items():
-            children[name] = json_schema(child, f"{path}/{key}/{name}", report)
-        return children
-    if key in SUBSCHEMAS:
-        return json_schema(value, f"{path}/{key}", report)
-    return value
 
 
 # --- read ---
