@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from streamlib import Prompt, Response, StreamError, Usage, parse_request
 from streamlib.request.anchors import Anchor
-from streamlib.request.context import continues_stored_history
 from streamlib.request.history import ALL_OUTPUTS
+from streamlib.request.target import continues_stored_history
 from streamlib.request.token_count import counted_items, estimated_tokens
 from streamlib_parsers.items import Message
 from tests.streamlib.wires.test_conversations import response_of

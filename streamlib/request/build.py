@@ -21,7 +21,6 @@ from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.allowed_tools import AllowedTools, choice_of_another_wire, without_choice
-from streamlib.request.context import BuildContext, continues_stored_history
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import BETA_HEADERS, with_headers
@@ -35,7 +34,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.provider_steps import apply_steps
 from streamlib.request.report import Change, Report
 from streamlib.request.structured_modes import with_structured_mode
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuildContext, BuiltRequest, Target, continues_stored_history
 from streamlib.request.tool_options import fit_tool_options
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import (

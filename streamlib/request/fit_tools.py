@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from streamlib.request import hosted_forms, hosted_tools
 from streamlib.request.allowed_tools import AllowedTools
-from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, IndexedItem
 from streamlib.request.hosted_forms import options_of, value_at
 from streamlib.request.hosted_tools import Declaration
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.request.target import BuildContext
 from streamlib_parsers.hosted_tools import HostedTool
 from streamlib_parsers.items import JsonObject, ToolSpec, WireApi
 from streamlib_parsers.namespaces import flat_call_name, flat_name

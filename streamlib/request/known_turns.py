@@ -25,11 +25,10 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from streamlib.request.context import continues_stored_history
 from streamlib.request.history import ALL_CALLS, ALL_OUTPUTS, CALLS, OUTPUTS
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import Target
+from streamlib.request.target import Target, continues_stored_history
 from streamlib_parsers.items import (
     JsonObject,
     Message,

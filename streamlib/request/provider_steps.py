@@ -11,10 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import content_parts
 from streamlib.request.prompt import Prompt
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers.items import Image, JsonObject, Message
 from streamlib_parsers.stream_error import invalid_request

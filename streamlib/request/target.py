@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,8 @@ from msgspec import Struct
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
 from streamlib_parsers.items import Origin, WireApi
 
 
@@ -62,3 +65,18 @@ class BuiltRequest(Struct, frozen=True, gc=False):
     headers_in_body: tuple[str, ...] = ()
     merged_extra: tuple[str, ...] = ()
     query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """The target of one build and the report of its changes. A wire adds state in a subclass."""
+
+    target: Target
+    report: Report
+    """Filled while the request is built; read once the body is complete."""
+
+
+def continues_stored_history(prompt: Prompt, wire_api: WireApi) -> bool:
+    """Whether the request continues a history that the provider stores."""
+    extra = prompt.extra or {}
+    return any(extra.get(name) for name in WIRE_SPECS[wire_api].stored_history)

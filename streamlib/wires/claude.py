@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeVar
 
 from streamlib.providers.models import Traits
-from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
-from streamlib.request.target import Target
+from streamlib.request.target import BuildContext, Target
 from streamlib.wires.settings import without_settings
 from streamlib_parsers.items import (
     JsonObject,

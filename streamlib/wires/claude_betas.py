@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
-from streamlib.request.context import BuildContext
 from streamlib.request.headers import joined_lists
 from streamlib.request.prompt import Prompt
+from streamlib.request.target import BuildContext
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import objects_in
 

@@ -21,11 +21,10 @@ from streamlib.history.transcripts.source import JsonSource
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.providers.shapes import ChatShape
-from streamlib.request.context import BuildContext
 from streamlib.request.history import OUTPUTS, IndexedItem, drop_incomplete
 from streamlib.request.origins import OTHER_PROVIDER, downgrade
 from streamlib.request.report import Report
-from streamlib.request.target import Target
+from streamlib.request.target import BuildContext, Target
 from streamlib.wires.chat import transcript as chat
 from streamlib.wires.messages import transcript as messages
 from streamlib.wires.responses import transcript as responses

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, without
 from streamlib.request.prompt import Prompt
 from streamlib.request.schemas import strict_schema
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.chat.build_messages import wire_messages

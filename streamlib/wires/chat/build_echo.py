@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from streamlib.request.context import BuildContext
 from streamlib.request.report import Report
+from streamlib.request.target import BuildContext
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject, Reasoning
 from streamlib_parsers.wires.chat import REFERENCES_KEY

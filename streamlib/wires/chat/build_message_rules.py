@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.request.context import BuildContext
 from streamlib.request.prompt import CacheOptions, Prompt
-from streamlib.request.target import Target
+from streamlib.request.target import BuildContext, Target
 from streamlib.wires.cache_marks import BREAKPOINT, marked, why_no_breakpoints
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject

@@ -27,11 +27,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.origins import same_origin
 from streamlib.request.prompt import Prompt
+from streamlib.request.target import BuildContext
 from streamlib.wires.chat.build_echo import IndexedReasoning, echo, filler
 from streamlib.wires.chat.build_message_rules import (
     SEPARATOR,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
+from streamlib.request.target import BuildContext
 from streamlib.wires.chat.build_message_rules import shape_content
 from streamlib.wires.chat.build_messages import Conversation
 from streamlib_parsers.items import JsonObject

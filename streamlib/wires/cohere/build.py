@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires.cohere.build_messages import messages
 from streamlib.wires.cohere.settings import SETTINGS, tool_fields
 from streamlib_parsers.items import JsonObject

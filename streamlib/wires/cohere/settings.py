@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Effort, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
+from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib.wires.settings import Setting, SettingsTable

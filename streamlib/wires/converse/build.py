@@ -15,11 +15,10 @@ import msgspec
 
 from streamlib.providers.names import Charset, fit_names
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
-from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.converse import build_tools, settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from streamlib.request.context import BuildContext
+from streamlib.request.target import BuildContext
 from streamlib.wires.bedrock import BedrockFamily
 
 

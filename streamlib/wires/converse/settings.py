@@ -15,11 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
-from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
+from streamlib.request.target import BuildContext
 from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.claude_betas import report_lost_betas, required_betas

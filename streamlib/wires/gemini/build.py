@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, system_text, turn_fields, without_turn_fields
 from streamlib.request.json_objects import merged, without
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires.gemini.build_parts import Part, PartRole, parts
 from streamlib.wires.gemini.settings import SETTINGS, own_schema, without_cached
 from streamlib.wires.gemini.tools import tool_config, tools

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from streamlib.request.context import BuildContext
 from streamlib.request.media import media_type
+from streamlib.request.target import BuildContext
 from streamlib_parsers.items import Audio, Document, Image, JsonObject
 
 RESULT_TYPES: Final = frozenset(

@@ -15,10 +15,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, Call, IndexedItem, orphan_as_text, system_text
 from streamlib.request.media import media_type
 from streamlib.request.origins import downgrade_item
+from streamlib.request.target import BuildContext
 from streamlib.wires.arguments import as_object
 from streamlib.wires.gemini.build_media import RESULT_TYPES, fitted_media_field
 from streamlib_parsers.items import (

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from streamlib.request.context import BuildContext
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import with_subschemas
+from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
 from streamlib.wires.json_objects import without_none

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires.interactions.build_steps import leading_system, steps
 from streamlib.wires.interactions.settings import MODEL_SETTINGS, SETTINGS, wire_tools
 from streamlib.wires.settings import without_settings

@@ -10,11 +10,11 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Raw
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, IndexedItem, system_text
 from streamlib.request.origins import downgrade_item, reasoning_as_text
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.request.target import BuildContext
 from streamlib.wires.arguments import as_object
 from streamlib.wires.interactions.build_parts import content, contents
 from streamlib_parsers.items import (

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
+from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib.wires.settings import (

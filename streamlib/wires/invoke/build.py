@@ -15,14 +15,13 @@ import msgspec
 
 from streamlib.providers.shapes import ChatShape
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
-from streamlib.request.context import BuildContext
 from streamlib.request.fit_tools import without_natives_of_others
 from streamlib.request.headers import joined_lists
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires.bedrock import family_of
 from streamlib.wires.chat import build as chat
 from streamlib.wires.claude_betas import report_lost_betas

@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import CacheOptions, Prompt
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires import claude
 from streamlib.wires.cache_marks import MARK, lifetime, marked
 from streamlib.wires.claude_betas import required_betas

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, system_text, turn_fields
 from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
+from streamlib.request.target import BuildContext
 from streamlib.wires.arguments import as_object
 from streamlib.wires.text_documents import plain_text
 from streamlib_parsers.items import (

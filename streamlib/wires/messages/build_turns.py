@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem, without_turn_fields
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
+from streamlib.request.target import BuildContext
 from streamlib.wires import claude
 from streamlib.wires.messages.build_content import (
     Block,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from streamlib.request.context import BuildContext
 from streamlib.request.hosted_forms import read_hosted
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
+from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import option_fields
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import OUTPUTS, IndexedItem, without_turn_fields
+from streamlib.request.target import BuildContext
 from streamlib.wires.messages.build_content import Block, fields_of_turn, item_blocks
 from streamlib.wires.messages.build_turns import runs_of_one_role
 from streamlib_parsers.items import JsonObject

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, turn_fields
 from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest
+from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires.arguments import as_object
 from streamlib.wires.json_objects import without_keys
 from streamlib.wires.ollama.settings import SETTINGS, wire_tool

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.providers.wire_specs import OPENAI_BETA
-from streamlib.request.context import BuildContext, continues_stored_history
 from streamlib.request.headers import joined_lists
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuildContext, BuiltRequest, Target, continues_stored_history
 from streamlib.wires.cache_marks import why_no_breakpoints
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import (

@@ -22,10 +22,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.origins import downgrade_item, reasoning_as_text
 from streamlib.request.report import Report
+from streamlib.request.target import BuildContext
 from streamlib.wires.responses.build_input_rules import (
     InputObject,
     match_output_kinds,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamlib.request.context import BuildContext
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
+from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import fit_tool_options, option_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import JsonObject, ToolSpec

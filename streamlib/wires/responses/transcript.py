@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
+from streamlib.request.target import BuildContext
 from streamlib.wires.responses.build_input import ResponsesContext, input_objects, tidy
 from streamlib.wires.responses.build_input_rules import InputObject, match_output_kinds, put_back
 from streamlib_parsers.items import JsonObject, Opaque, Reasoning

@@ -20,9 +20,8 @@ from streamlib import (
 )
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
-from streamlib.request.context import BuildContext
 from streamlib.request.report import Report
-from streamlib.request.target import Target
+from streamlib.request.target import BuildContext, Target
 from streamlib.wires.settings import Setting, SettingsTable, output_limit, without_settings
 from streamlib_parsers.items import JsonObject
 from tests.support.cases import each_case
