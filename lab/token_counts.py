@@ -147,7 +147,7 @@ def _exchange(recording: Recording) -> tuple[Prompt | None, Response | None]:
 
 def _is_plain(prompt: Prompt, recording: Recording) -> bool:
     """Whether all of its input is in the request, and the model's own tools are not used."""
-    if continues_stored_history(prompt, recording.wire):  # type: ignore[arg-type]
+    if continues_stored_history(prompt.extra, recording.wire):  # type: ignore[arg-type]
         return False
     return all(tool.native is None for tool in prompt.tools)
 

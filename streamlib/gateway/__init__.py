@@ -23,8 +23,8 @@ from streamlib.gateway.state.store import (
     StateLimits,
     StateStore,
     StateUnavailableError,
+    open_state,
 )
-from streamlib.gateway.state.urls import open_state
 from streamlib.gateway.targets.routes import (
     RouteFile,
     RouteRule,

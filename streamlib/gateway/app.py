@@ -47,8 +47,7 @@ from streamlib.gateway.requests.open_streams import OpenStreams
 from streamlib.gateway.requests.reader import RequestReader, refusal_headers
 from streamlib.gateway.requests.side_handlers import CompactionHandler, CountHandler
 from streamlib.gateway.state.client_state import ClientState
-from streamlib.gateway.state.store import StateStore
-from streamlib.gateway.state.urls import open_state
+from streamlib.gateway.state.store import StateStore, open_state
 from streamlib.gateway.targets.memory import HELD_BYTES, StreamMemory
 from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTable

@@ -294,7 +294,7 @@ def _fit_tool_options(draft: _Draft) -> None:
 
 def _repair_history(draft: _Draft) -> None:
     """Repairs what no provider takes. Calls of a history that the provider stores may be there."""
-    is_continued = continues_stored_history(draft.prompt, draft.wire_api)
+    is_continued = continues_stored_history(draft.prompt.extra, draft.wire_api)
     draft.items = repair(draft.prompt.items, draft.report, is_continued=is_continued)
 
 

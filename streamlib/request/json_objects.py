@@ -1,8 +1,9 @@
-"""Operations on JSON objects: merging, nesting, camel case."""
+"""Operations on JSON objects: merging, nesting, camel case, leaving keys out."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from streamlib_parsers.items import JsonObject
@@ -61,3 +62,22 @@ def camel_case(values: dict[str, Value]) -> dict[str, Value]:
 
 def _upper(match: re.Match[str]) -> str:
     return match[1].upper()
+
+
+ValueT = TypeVar("ValueT")
+
+
+def without_keys(values: Mapping[str, ValueT], *keys: str) -> dict[str, ValueT]:
+    """Returns the other entries, in their order."""
+    return {key: value for key, value in values.items() if key not in keys}
+
+
+def without_none(values: Mapping[str, ValueT | None]) -> dict[str, ValueT]:
+    """The entries whose value is not None, in their order."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def rest_of(values: JsonObject, *read: str) -> JsonObject | None:
+    """The fields that no typed field holds, without nulls; None if there are none."""
+    rest = {key: value for key, value in values.items() if key not in read and value is not None}
+    return rest or None

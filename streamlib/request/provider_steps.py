@@ -13,8 +13,8 @@ import msgspec
 
 from streamlib.request.history import content_parts
 from streamlib.request.prompt import Prompt
+from streamlib.request.schemas import typed_schema
 from streamlib.request.target import BuildContext, BuiltRequest
-from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers.items import Image, JsonObject, Message
 from streamlib_parsers.stream_error import invalid_request
 

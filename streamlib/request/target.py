@@ -11,9 +11,8 @@ from msgspec import Struct
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib_parsers.items import Origin, WireApi
+from streamlib_parsers.items import JsonObject, Origin, WireApi
 
 
 class Target(Struct, frozen=True, gc=False):
@@ -76,7 +75,6 @@ class BuildContext:
     """Filled while the request is built; read once the body is complete."""
 
 
-def continues_stored_history(prompt: Prompt, wire_api: WireApi) -> bool:
-    """Whether the request continues a history that the provider stores."""
-    extra = prompt.extra or {}
-    return any(extra.get(name) for name in WIRE_SPECS[wire_api].stored_history)
+def continues_stored_history(extra: JsonObject | None, wire_api: WireApi) -> bool:
+    """Whether a request with this `Prompt.extra` continues a history that the provider stores."""
+    return any((extra or {}).get(name) for name in WIRE_SPECS[wire_api].stored_history)

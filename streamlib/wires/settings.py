@@ -22,11 +22,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from streamlib.request.json_objects import merged
+from streamlib.request.json_objects import merged, without_none
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuildContext
-from streamlib.wires.json_objects import without_none
 from streamlib_parsers.items import JsonObject
 
 Write: TypeAlias = Callable[[Prompt, BuildContext], Any]

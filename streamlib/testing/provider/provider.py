@@ -1,29 +1,28 @@
-"""Selects the response to a request: a recording, a scripted turn, or an echo."""
+"""Selects the response to a request: a recording, a scripted turn, an echo, or a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.prompt import Prompt
 from streamlib.testing.provider.background import LoopbackBackground, runs_in_background
 from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.testing.provider.responses import scripted_response
 from streamlib.testing.provider.served import JSON, ServedResponse, error_response, split_body
-from streamlib.testing.provider.side_pages import side_page
-from streamlib.testing.provider.stored import StoredResponses
 from streamlib.testing.provider.turns import Turn, http_error
 from streamlib.wires.client_sdks import encoder_options
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import encode_body, encoder, request_settings
 from streamlib.wires.routes import Route, stored_route
-from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.accumulate import Response, accumulate
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
-from streamlib_parsers.items import JsonObject, WireApi
+from streamlib_parsers.items import JsonObject, ResponseItem, WireApi
 from streamlib_parsers.stream_error import StreamError
 
 if TYPE_CHECKING:
@@ -246,3 +245,109 @@ def _script_error(wire_api: WireApi, problem: str) -> ServedResponse:
     """The error of a mistake in the script; its kind is one that no client retries."""
     error = ErrorInfo("invalid_request", f"the script of turns is wrong: {problem}")
     return error_response(wire_api, error, 400, Behaviour())
+
+
+# --- pages outside of the wires ---
+
+
+MODEL: Final = "echo"
+"""The only model that the lists name; requests may name any other."""
+
+MODEL_LISTS: Final[dict[str, JsonObject]] = {
+    "/v1/models": {"object": "list", "data": [{"id": MODEL, "object": "model", "type": "model"}]},
+    "/v1beta/models": {"models": [{"name": f"models/{MODEL}"}]},
+    "/api/tags": {"models": [{"name": MODEL, "model": MODEL}]},
+}
+"""Path -> list of models in the format of OpenAI and Anthropic, of Gemini, or of Ollama."""
+
+FRONT_PAGE: Final = """\
+The loopback provider of streamlib: it needs no key, and repeats what it receives.
+Wires: {wires}.
+Try it:
+  streamlib chat Hello --model loopback:{model} --base-url {url}
+  curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hello"}}]}}'
+"""
+
+
+def side_page(method: str, path: str, headers: Mapping[str, str]) -> ServedResponse | None:
+    """The response to a request outside of the wires; None if no page has this path.
+
+    Args:
+        method: HTTP method.
+        path: path and query of the request.
+        headers: names in lower case; `host` gives the address that the page shows.
+    """
+    if method not in ("GET", "HEAD"):
+        return None
+    path = path.partition("?")[0]
+    if path == "/":
+        url = f"http://{headers.get('host', '127.0.0.1')}"
+        text = FRONT_PAGE.format(wires=", ".join(WIRE_SPECS), model=MODEL, url=url)
+        return ServedResponse(200, "text/plain; charset=utf-8", [text.encode()], Behaviour())
+    if path in MODEL_LISTS:
+        return ServedResponse(200, JSON, [msgspec.json.encode(MODEL_LISTS[path])], Behaviour())
+    return None
+
+
+# --- responses that a request may continue by their id ---
+
+
+LONGEST_MEMORY: Final = 1_000
+"""Limit of stored responses; above it the oldest is deleted."""
+
+
+class StoredResponses:
+    """The newest responses, for wires whose requests may name one (`WireSpec.stored_history`)."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, tuple[ResponseItem, ...]] = {}
+        """Response id -> the items of its conversation: its input, then its output."""
+
+    def continued(self, wire_api: WireApi, prompt: Prompt) -> Prompt:
+        """The prompt, preceded by the conversation that it continues.
+
+        Raises:
+            StreamError: `not_found`: no response with this id is stored.
+        """
+        extra = prompt.extra or {}
+        for name in _names_of_responses(wire_api):
+            response_id = extra.get(name)
+            if not response_id:
+                continue
+            before = self._items.get(str(response_id))
+            if before is None:
+                raise StreamError(_not_found(name, str(response_id)))
+            return msgspec.structs.replace(prompt, input=(*before, *prompt.items))
+        return prompt
+
+    def keep(self, wire_api: WireApi, prompt: Prompt, response: Response) -> None:
+        """Stores a response, unless its request forbids that or the response failed.
+
+        Args:
+            wire_api: the wire of the request.
+            prompt: what `continued` returned for the request.
+            response: the complete response, with the id that the client receives.
+        """
+        is_wanted = (prompt.extra or {}).get("store") is not False
+        if not is_wanted or not _names_of_responses(wire_api):
+            return
+        if response.response_id is None or response.error is not None:
+            return
+        self._items.pop(response.response_id, None)
+        self._items[response.response_id] = (*prompt.items, *response.items)
+        if len(self._items) > LONGEST_MEMORY:
+            del self._items[next(iter(self._items))]
+
+
+def _names_of_responses(wire_api: WireApi) -> list[str]:
+    """Fields that name a response: others name a container or a cache, which is no response."""
+    names = WIRE_SPECS[wire_api].stored_history
+    return [name for name in names if name.startswith("previous_")]
+
+
+def _not_found(name: str, response_id: str) -> ErrorInfo:
+    """The error for an id of no stored response (``previous_response_not_found``)."""
+    message = f"Previous response with id {response_id[:80]!r} not found."
+    code = f"{name.removesuffix('_id')}_not_found"
+    detail = {"type": "invalid_request_error", "code": code, "message": message, "param": name}
+    return ErrorInfo("not_found", message, code=code, detail=detail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.origins import opaque_state
 from streamlib.web.run_encoder import Waiting
 from streamlib.web.ui_parts import (
@@ -14,7 +15,6 @@ from streamlib.web.ui_parts import (
     total_tokens,
 )
 from streamlib.wires.encoders import sse
-from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import (
     Audio,

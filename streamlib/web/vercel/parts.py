@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.report import Report
 from streamlib.web.public_errors import error_data
 from streamlib.web.run_encoder import Waiting
 from streamlib.web.ui_parts import CitedSource, files, shown_output, total_tokens
 from streamlib.wires.encoders import sse
-from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import (
     ApprovalRequest,

@@ -28,7 +28,7 @@ import msgspec
 from msgspec.structs import replace
 
 from streamlib.request.history import IndexedItem
-from streamlib.request.json_objects import merged, nested
+from streamlib.request.json_objects import merged, nested, without_keys
 from streamlib.request.origins import same_origin
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import BuildContext
@@ -44,7 +44,6 @@ from streamlib.wires.chat.build_message_rules import (
     system_first,
 )
 from streamlib.wires.chat.build_parts import is_list, text_part, wire_part
-from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.items import (
     Audio,
     Compaction,

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from streamlib.request.history import IndexedItem
-from streamlib.request.json_objects import merged
+from streamlib.request.json_objects import merged, without_none
 from streamlib.request.media import data_url, media_type
 from streamlib.request.report import Report
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
     Audio,

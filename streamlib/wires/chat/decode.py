@@ -14,12 +14,12 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.hosted_forms import read_hosted
+from streamlib.request.json_objects import rest_of
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import cache_options, take_mark
 from streamlib.wires.chat.build_messages import REASONING_FIELDS
 from streamlib.wires.chat.build_parts import is_list
 from streamlib.wires.chat.settings import SETTINGS, read_choice
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.model_turns import MessageReader, body_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.media import data_url
 from streamlib.request.report import Report
-from streamlib.wires.json_objects import without_none
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import (
     Audio,

@@ -18,11 +18,10 @@ from streamlib.providers.shapes import Thinking
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.hosted_forms import value_at
-from streamlib.request.json_objects import merged, nested
+from streamlib.request.json_objects import merged, nested, rest_of
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuildContext, Target
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

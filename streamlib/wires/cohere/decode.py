@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from streamlib.request.json_objects import rest_of, without_none
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cohere.build_messages import MESSAGE_FIELDS
 from streamlib.wires.cohere.settings import SETTINGS, read_tools
-from streamlib.wires.json_objects import rest_of, without_none
 from streamlib.wires.model_turns import MessageReader, body_fields, items_of
 from streamlib_parsers.events import Passthrough, ResponseEvent
 from streamlib_parsers.item_base import unchecked

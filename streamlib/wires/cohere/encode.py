@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 
+from streamlib.request.json_objects import without_keys, without_none
 from streamlib.wires.cohere.build_messages import listed_citations, placed_citation
 from streamlib.wires.cohere.encode_objects import (
     RESERVED,
@@ -26,7 +27,6 @@ from streamlib.wires.cohere.encode_objects import (
 )
 from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
-from streamlib.wires.json_objects import without_keys, without_none
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,

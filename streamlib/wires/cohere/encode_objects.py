@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
-from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import (

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.hosted_forms import read_hosted
+from streamlib.request.json_objects import rest_of, without_keys
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import cache_options
 from streamlib.wires.claude_betas import take_betas
@@ -25,7 +26,6 @@ from streamlib.wires.converse.build_parts import (
     IMAGE_FORMATS,
 )
 from streamlib.wires.converse.settings import MODEL_FIELDS, SETTINGS
-from streamlib.wires.json_objects import rest_of, without_keys
 from streamlib.wires.model_turns import body_fields, items_of
 from streamlib.wires.routes import route
 from streamlib.wires.settings import take

@@ -6,10 +6,10 @@ import base64
 import binascii
 from typing import Final
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.converse.build_parts import member_block
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.usage_counts import uncached_input_tokens
 from streamlib_parsers.events import Completed, StopReason
 from streamlib_parsers.items import (

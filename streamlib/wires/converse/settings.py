@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.effort import level, nearest
-from streamlib.request.json_objects import merged, nested
+from streamlib.request.json_objects import merged, nested, rest_of
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
 from streamlib.request.target import BuildContext
@@ -25,7 +25,6 @@ from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.claude_betas import report_lost_betas, required_betas
 from streamlib.wires.converse.build_tools import claude_tool_fields, forces_call
 from streamlib.wires.converse.context import ConverseContext
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

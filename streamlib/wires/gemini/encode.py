@@ -13,6 +13,7 @@ from typing import Final, Unpack
 
 import msgspec
 
+from streamlib.request.json_objects import without_keys, without_none
 from streamlib.request.origins import is_own
 from streamlib.wires.encoders import sse
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
@@ -31,7 +32,6 @@ from streamlib.wires.gemini.encode_objects import (
     locate,
     parts_of,
 )
-from streamlib.wires.json_objects import without_keys, without_none
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.arguments import encoded_object
 from streamlib.wires.gemini.build_media import media_field
 from streamlib.wires.gemini.build_parts import part_object, server_part
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib.wires.usage_counts import output_tokens_without_reasoning
 from streamlib_parsers.errors import ErrorInfo, ErrorKind

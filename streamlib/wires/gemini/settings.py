@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from streamlib.request.effort import BUDGETS, level, nearest
+from streamlib.request.json_objects import rest_of
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import BuildContext, Target
 from streamlib.wires.gemini.tools import json_schema, known, read_choice, schema_of_openapi
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

@@ -10,14 +10,13 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from streamlib.request.hosted_forms import read_hosted
-from streamlib.request.json_objects import camel_case
+from streamlib.request.json_objects import camel_case, without_none
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import with_subschemas
 from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.settings import put, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.prompt import Prompt
 from streamlib.wires.interactions.settings import SETTINGS, read_tool
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.model_turns import ModelTurns, body_fields
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (

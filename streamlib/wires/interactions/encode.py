@@ -16,6 +16,7 @@ from typing import Any, Final, Unpack
 
 from msgspec import Raw
 
+from streamlib.request.json_objects import without_keys
 from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
 from streamlib.wires.interactions.build_parts import content
@@ -30,7 +31,6 @@ from streamlib.wires.interactions.encode_objects import (
     native_status,
     start_of,
 )
-from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,

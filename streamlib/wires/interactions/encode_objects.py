@@ -7,10 +7,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.interactions.build_parts import content
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.usage_counts import output_tokens_without_reasoning
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind

@@ -14,9 +14,9 @@ from msgspec import Raw
 
 from streamlib.providers.wire_specs import ANTHROPIC_BETA
 from streamlib.request.history import with_turn_fields
+from streamlib.request.json_objects import rest_of, without_none
 from streamlib.request.prompt import Prompt
 from streamlib.wires.cache_marks import MARK, cache_options, take_mark
-from streamlib.wires.json_objects import rest_of, without_none
 from streamlib.wires.messages.settings import SETTINGS, read_tool
 from streamlib.wires.model_turns import body_fields, items_of
 from streamlib_parsers.item_base import unchecked

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Unpack
 
 from msgspec import Raw
 
+from streamlib.request.json_objects import without_keys
 from streamlib.wires.arguments import free_form_input, is_free_form
 from streamlib.wires.encoders import is_event_of_other_wire, sse
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
-from streamlib.wires.json_objects import without_keys
 from streamlib.wires.messages.encode_objects import (
     ID_PREFIX,
     RESERVED_KEYS,

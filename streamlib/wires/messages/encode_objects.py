@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.report import Report
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.reasoning_text import reasoning_text
 from streamlib.wires.usage_counts import uncached_input_tokens
 from streamlib_parsers.errors import ErrorInfo, ErrorKind

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from streamlib.request.hosted_forms import read_hosted
+from streamlib.request.json_objects import rest_of
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT, no_schemas, strict_schema
@@ -17,7 +18,6 @@ from streamlib.request.tool_options import option_fields
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib.wires.cache_marks import comparison, marked, take_mark
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, turn_fields
+from streamlib.request.json_objects import without_keys
 from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.wires.arguments import as_object
-from streamlib.wires.json_objects import without_keys
 from streamlib.wires.ollama.settings import SETTINGS, wire_tool
 from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (

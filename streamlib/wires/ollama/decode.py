@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.history import with_turn_fields
+from streamlib.request.json_objects import rest_of, without_none
 from streamlib.request.prompt import Prompt
-from streamlib.wires.json_objects import rest_of, without_none
 from streamlib.wires.model_turns import MessageReader, body_fields
 from streamlib.wires.ollama.settings import SETTINGS, read_tool
 from streamlib_parsers.item_base import unchecked

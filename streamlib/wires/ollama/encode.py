@@ -17,11 +17,11 @@ from typing import Any, Final, Unpack
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
 from streamlib.wires.arguments import encoded_object
 from streamlib.wires.event_encoder import EncodedFrame, FrameWriter, ResponseNames, WireEncoder
-from streamlib.wires.json_objects import without_none
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from streamlib.request.effort import level
-from streamlib.request.json_objects import merged
+from streamlib.request.json_objects import merged, rest_of
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import Setting, SettingsTable, put, read_stop, switched_logprobs, take
 from streamlib_parsers.items import JsonObject, ToolOptions, ToolSpec
 

@@ -61,7 +61,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     """
     target, report = context.target, context.report
     stored = is_stored(prompt, target)
-    is_continued = continues_stored_history(prompt, "responses")
+    is_continued = continues_stored_history(prompt.extra, "responses")
     sent = wire_input(items, ResponsesContext(target, report, stored, is_continued))
     if not sent and not STATE.intersection(prompt.extra or {}):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from streamlib.request.history import OUTPUTS, IndexedItem
+from streamlib.request.json_objects import without_keys
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.wires.cache_marks import BREAKPOINT
-from streamlib.wires.json_objects import without_keys
 from streamlib_parsers.items import (
     BUILT_IN_OUTPUTS,
     JsonObject,

@@ -15,9 +15,9 @@ from msgspec import Raw
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.hosted_forms import read_hosted
+from streamlib.request.json_objects import rest_of
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.wires.cache_marks import BREAKPOINT
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.model_turns import body_fields
 from streamlib.wires.responses.decode_outputs import BuiltInCalls
 from streamlib.wires.responses.settings import SETTINGS, read_choice, read_include

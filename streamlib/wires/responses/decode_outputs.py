@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from streamlib.wires.json_objects import rest_of
+from streamlib.request.json_objects import rest_of
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     ApplyPatchCallOutput,

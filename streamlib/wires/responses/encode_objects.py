@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from streamlib.request.json_objects import without_none
 from streamlib.request.media import media_type
 from streamlib.request.origins import is_own
 from streamlib.request.report import Report
-from streamlib.wires.json_objects import without_none
 from streamlib.wires.openai_errors import error_object as openai_error
 from streamlib.wires.openai_errors import error_type
 from streamlib.wires.responses.repeated_settings import RepeatedSettings, with_settings

@@ -18,11 +18,11 @@ from streamlib.providers.models import traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.effort import level, nearest
+from streamlib.request.json_objects import rest_of
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuildContext, Target
 from streamlib.wires.cache_marks import comparison, why_no_breakpoints
-from streamlib.wires.json_objects import rest_of
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

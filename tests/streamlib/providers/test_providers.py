@@ -23,7 +23,7 @@ from streamlib.client.origins import is_own_origin, origin_of
 from streamlib.providers import find, for_model, known, provider, shipped
 from streamlib.providers.models import Traits, traits
 from streamlib.request.provider_steps import STEPS
-from streamlib.request.typed_schemas import typed_schema
+from streamlib.request.schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
 from tests.support.cases import each_case
 from tests.support.provider_cases import (

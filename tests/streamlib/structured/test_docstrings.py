@@ -7,7 +7,7 @@ import random
 import docstring_parser
 import pytest
 
-from streamlib.structured.docstrings import Docstring, read_docstring
+from streamlib.structured.functions import Docstring, read_docstring
 
 GOOGLE = """Finds a place.
 

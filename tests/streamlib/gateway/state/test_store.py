@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from streamlib.gateway import MemoryStateStore, StateLimits, StateStore, StateUnavailableError
-from streamlib.gateway.state.urls import open_state
+from streamlib.gateway.state.store import open_state
 from streamlib_parsers.items import user
 from tests.support.cases import each_case
 from tests.support.forgetful_clients import KEY, forgetful, signed_response

@@ -27,8 +27,8 @@ from streamlib import (
 from streamlib.client.model_list import read_models
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.testing import Behaviour, echo_response, serve
+from streamlib.testing.provider.provider import MODEL_LISTS
 from streamlib.testing.provider.responses import example
-from streamlib.testing.provider.side_pages import MODEL_LISTS
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.cases import each_case

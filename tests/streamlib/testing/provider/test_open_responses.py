@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from streamlib.testing import Behaviour, echo_response
-from streamlib.testing.provider.provider import Loopback
-from streamlib.testing.provider.stored import LONGEST_MEMORY, StoredResponses
+from streamlib.testing.provider.provider import LONGEST_MEMORY, Loopback, StoredResponses
 from streamlib.wires.routes import route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.errors import ErrorInfo
