@@ -88,7 +88,7 @@ ALLOWED_NAMES: Final = {
     ("clients.py", "at"): "named as the field of Behaviour",
     ("replay.py", "at"): "named as the field of Behaviour",
     ("turns.py", "at"): "named as the field of Behaviour",
-    ("grammar.py", "where"): "a public field of Opener since 0.1.0",
+    ("sink.py", "where"): "a public field of Opener since 0.1.0",
     ("reasoning_tags.py", "where"): "named as the field of Opener",
     ("shapes.py", "words"): "a public field of Thinking since 0.1.0",
     ("event_stages.py", "found"): "the parameter of until(), documented since 0.1.0",

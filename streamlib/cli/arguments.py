@@ -1,4 +1,4 @@
-"""The parser of a command's arguments; an error names what was probably meant."""
+"""The parser of a command's arguments, whose errors name what was probably meant; other errors."""
 
 from __future__ import annotations
 
@@ -45,3 +45,16 @@ def did_you_mean(typed: str, names: list[str]) -> str:
     if not similar:
         return ""
     return f"; did you mean {similar[0]}?"
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message tells a person why.
+
+    Args:
+        message: the reason, naming the file or the option.
+        code: the exit code of the program.
+    """
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.captures import read_bytes, read_captures
-from streamlib.cli.command_error import CommandError
 from streamlib.cli.numbers import integer
 from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture

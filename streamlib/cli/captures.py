@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.progress import Progress
 from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, captures_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.conversation import Conversation
 from streamlib.cli.exit_codes import EXIT_CODES, USAGE
 from streamlib.cli.keyboard import has_pipe, is_conversation, read_piped

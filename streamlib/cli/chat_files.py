@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.request.conversation import History
 from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.item_base import detected_type

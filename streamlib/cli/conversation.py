@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.chat_files import (
     append_recordings,
     check_record_file,
@@ -27,7 +28,6 @@ from streamlib.cli.chat_files import (
     read_tools,
     save_history,
 )
-from streamlib.cli.command_error import CommandError
 from streamlib.cli.exit_codes import (
     FAILED,
     INCOMPLETE,
@@ -45,8 +45,8 @@ from streamlib.cli.model_options import (
     read_options,
     read_schema,
     schema_problem,
+    with_option_names,
 )
-from streamlib.cli.option_names import with_option_names
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.screen import Screen
 from streamlib.cli.waiting import WaitingLine

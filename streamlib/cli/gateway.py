@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.gateway_checks import (
     check_extras,
     check_routes,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.captures import add_wire_option, files_of, for_each_capture
-from streamlib.cli.command_error import CommandError
 from streamlib.cli.exit_codes import EXIT_CODES
 from streamlib.cli.inspect_page import print_page, reading_of
 from streamlib.cli.inspect_summary import summary

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.colours import BOLD, DIM
-from streamlib.cli.command_error import CommandError
 from streamlib.cli.exit_codes import INCOMPLETE, code_of_end
 from streamlib.cli.inspect_page import print_finding, print_line
 from streamlib.cli.tables import hanging, terminal_width

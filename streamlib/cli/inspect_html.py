@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.display.safe_text import printable
 from streamlib.inspection import render
 

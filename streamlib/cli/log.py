@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.numbers import integer
 from streamlib.cli.tables import terminal_width
 from streamlib.display.safe_text import one_line

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.cli.arguments import did_you_mean
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError, did_you_mean
 from streamlib.cli.exit_codes import USAGE
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import JsonObject
@@ -201,3 +200,21 @@ def first_code_block(text: str) -> str | None:
     if block is None:
         return None
     return block[2]
+
+
+_OPTION_NAMES: Final = {
+    # The command line takes keys from environment variables alone.
+    " or api_key=": "",
+    ": pass api_key= together with base_url=": ", so it is not sent there",
+    ": use api_key=": ": keys are read from environment variables",
+    "base_url=": "--base-url",
+}
+"""Argument in the library's error messages -> its replacement here. The order matters, because the
+last argument is part of another."""
+
+
+def with_option_names(message: str) -> str:
+    """Replaces arguments of the library in a message by options of the command."""
+    for argument, option in _OPTION_NAMES.items():
+        message = message.replace(argument, option)
+    return message

@@ -10,9 +10,9 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from streamlib.cli.command_error import CommandError
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.exit_codes import FAILED, USAGE, code_of_error
-from streamlib.cli.option_names import with_option_names
+from streamlib.cli.model_options import with_option_names
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
 from streamlib.cli.waiting import WaitingLine
 from streamlib.client.auth import variables_of

@@ -11,7 +11,7 @@ import shutil
 from typing import TYPE_CHECKING, Final, TextIO
 
 from streamlib.cli.colours import CYAN, DIM, RED, RESET, has_colours, paint
-from streamlib.cli.option_names import with_option_names
+from streamlib.cli.model_options import with_option_names
 from streamlib.display.safe_text import Printable, printable
 from streamlib.inspection.event_text import remaining_text, usage_text
 from streamlib_parsers import (

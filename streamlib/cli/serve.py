@@ -8,8 +8,8 @@ from typing import Final, get_args
 
 import anyio
 
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.captures import read_bytes
-from streamlib.cli.command_error import CommandError
 from streamlib.cli.numbers import byte_count, integer, seconds
 from streamlib.recording.files import is_recording, read
 from streamlib.testing import Behaviour, Fault, running

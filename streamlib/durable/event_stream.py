@@ -17,8 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 from streamlib.asgi import SSE_HEADERS, Pings, comments
 from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
-from streamlib.durable.log_exchange import LogExchange
-from streamlib.durable.public_frames import INTERNAL_EVENTS, PublicLines
+from streamlib.durable.log_exchange import INTERNAL_EVENTS, LogExchange, PublicLines
 from streamlib.durable.reader import LogReader
 from streamlib.durable.records import Entry, LogCursor, unreadable
 from streamlib.wires.encoders import RunEncoder, Sealer, encoder

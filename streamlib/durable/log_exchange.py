@@ -9,6 +9,8 @@ import msgspec
 
 from streamlib.asgi import AsgiExchange, Headers, raw_headers
 from streamlib.durable.errors import LogError
+from streamlib.wires.encoders import encoder
+from streamlib_parsers.events import Passthrough, ResponseMetadata, RunEvent
 
 SECURITY_HEADERS: Final = {
     # A log contains JSON from a model: no browser may read it as a page or a script.
@@ -54,3 +56,20 @@ class LogExchange(AsgiExchange):
             case _:
                 fields = {"retry-after": RETRY_AFTER}
                 await self.refuse(503, "unavailable", "logs cannot be read at the moment", fields)
+
+
+INTERNAL_EVENTS: Final = frozenset({Passthrough, ResponseMetadata})
+"""Events that contain a provider's own objects: they are never sent."""
+
+
+class PublicLines:
+    """Events as JSON, without endpoint, headers, signatures and other fields of a provider."""
+
+    def __init__(self) -> None:
+        self._encode = encoder("jsonl", public=True, run=True)
+
+    def line(self, event: RunEvent) -> bytes:
+        """The event as one line, without a line feed; empty if the event must not be seen."""
+        if type(event) in INTERNAL_EVENTS:
+            return b""
+        return self._encode.feed(event).rstrip(b"\n")

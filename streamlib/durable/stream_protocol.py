@@ -24,8 +24,7 @@ import msgspec
 
 from streamlib.asgi import SSE_HEADERS, comments
 from streamlib.durable.log import Log
-from streamlib.durable.log_exchange import LogExchange
-from streamlib.durable.public_frames import PublicLines
+from streamlib.durable.log_exchange import LogExchange, PublicLines
 from streamlib.durable.reader import LogReader
 from streamlib.durable.records import START, Entry, LogCursor, parse_cursor
 

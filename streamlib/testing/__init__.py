@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from streamlib.testing.clients import loopback as loopback
     from streamlib.testing.clients import replay as replay
     from streamlib.testing.clients import scripted as scripted
+    from streamlib.testing.clients import sync_loopback as sync_loopback
+    from streamlib.testing.clients import sync_replay as sync_replay
     from streamlib.testing.fuzzing import FuzzFinding as FuzzFinding
     from streamlib.testing.fuzzing import fuzz as fuzz
     from streamlib.testing.provider.behaviour import Behaviour as Behaviour
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from streamlib.testing.provider.turns import TurnContent as TurnContent
     from streamlib.testing.provider.turns import TurnLike as TurnLike
     from streamlib.testing.stage_checks import check_stage as check_stage
-    from streamlib.testing.sync_clients import sync_loopback as sync_loopback
-    from streamlib.testing.sync_clients import sync_replay as sync_replay
     from streamlib.wires.faults import Fault as Fault
 
 
@@ -49,14 +49,21 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "streamlib.client": ("ClientOptions",),
-        "streamlib.testing.clients": ("MODEL", "ScriptedClient", "loopback", "replay", "scripted"),
+        "streamlib.testing.clients": (
+            "MODEL",
+            "ScriptedClient",
+            "loopback",
+            "replay",
+            "scripted",
+            "sync_loopback",
+            "sync_replay",
+        ),
         "streamlib.testing.fuzzing": ("FuzzFinding", "fuzz"),
         "streamlib.testing.provider.behaviour": ("Behaviour", "ReceivedRequest"),
         "streamlib.testing.provider.responses": ("echo_response",),
         "streamlib.testing.provider.server": ("running", "serve"),
         "streamlib.testing.provider.turns": ("Turn", "TurnContent", "TurnLike"),
         "streamlib.testing.stage_checks": ("check_stage",),
-        "streamlib.testing.sync_clients": ("sync_loopback", "sync_replay"),
         "streamlib.wires.faults": ("Fault",),
     },
 )

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from streamlib.web.byte_iterator import ByteIterator, iter_bytes
 from streamlib.web.parsed_request import ToolApproval
 from streamlib.web.public_errors import public_text
-from streamlib.web.request_body import UIRequestLimits
-from streamlib.web.request_errors import UIRequestError
+from streamlib.web.request_body import UIRequestError, UIRequestLimits
 from streamlib.web.sealing import Seal
 from streamlib.web.ui_messages import to_ui_messages
 from streamlib.web.ui_request import UIRequest, parse_ui_request

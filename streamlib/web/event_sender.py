@@ -18,7 +18,6 @@ import anyio
 
 from streamlib.asgi import COMMENT, AsgiExchange, Pings
 from streamlib.client.stream import RETRY_SAFE_EVENTS
-from streamlib.web.failure_log import log_failure
 from streamlib.web.http_errors import INTERNAL, public_error
 from streamlib.web.public_errors import ErrorText
 from streamlib.web.sources import AnyEncoder, EventSource, OnDone
@@ -228,3 +227,20 @@ def _is_undecided(batch: Sequence[RunEvent]) -> bool:
         if type(event) not in RETRY_SAFE_EVENTS or type(event) is Failed:
             return False
     return True
+
+
+TEXT_CHARACTERS: Final = 500
+"""Characters of a failure in the log."""
+
+
+def log_failure(error: ErrorInfo) -> None:
+    """Logs a failure as one line: kind, status or address, and the provider's text. It has no key.
+
+    Args:
+        error: the failure as the client reported it. One that somebody stopped is not logged.
+    """
+    if error.kind == "cancelled":
+        return
+    text = str(StreamError(error))[:TEXT_CHARACTERS]
+    # As a literal: a line break or an escape sequence of the provider cannot forge another line.
+    _log.warning("the response of a model failed: %r", text)

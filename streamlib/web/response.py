@@ -11,11 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamlib.asgi import AsgiExchange, Receive, Scope, Send, raw_headers
-from streamlib.web.event_sender import EventSender
-from streamlib.web.failure_log import log_failure
+from streamlib.web.event_sender import EventSender, log_failure
 from streamlib.web.http_errors import error_headers, error_json, http_status, public_error
 from streamlib.web.public_errors import ErrorText, public_text
-from streamlib.web.request_errors import UIRequestError
+from streamlib.web.request_body import UIRequestError
 from streamlib.web.sources import (
     AnyEncoder,
     EventSource,

@@ -16,7 +16,7 @@ from lab.real.stream_readers import absence, conformance, read
 from streamlib import accumulate
 from streamlib.durable import Log, open_log
 from streamlib.durable.http import log_app
-from streamlib.durable.public_frames import PublicLines
+from streamlib.durable.log_exchange import PublicLines
 from streamlib.transport.deadlines import Deadlines
 from tests.real.conftest import ABSENT
 from tests.support.asgi_servers import serving_app

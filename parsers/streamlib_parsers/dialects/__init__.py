@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from streamlib_parsers.dialects.by_model import DIALECTS_BY_MODEL, dialects_for
     from streamlib_parsers.dialects.definitions import DIALECTS, resolve_dialects
     from streamlib_parsers.dialects.filter import DialectFilter
-    from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
     from streamlib_parsers.dialects.leaked_calls import LeakFilter
+    from streamlib_parsers.dialects.sink import Dialect, Grammar, Opener
 
 __all__ = [
     "DIALECTS",
@@ -35,11 +35,11 @@ __all__ = [
 _MODULES: Final = {
     "DIALECTS": "definitions",
     "DIALECTS_BY_MODEL": "by_model",
-    "Dialect": "grammar",
+    "Dialect": "sink",
     "DialectFilter": "filter",
-    "Grammar": "grammar",
+    "Grammar": "sink",
     "LeakFilter": "leaked_calls",
-    "Opener": "grammar",
+    "Opener": "sink",
     "dialects_for": "by_model",
     "resolve_dialects": "definitions",
 }

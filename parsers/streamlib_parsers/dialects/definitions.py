@@ -14,7 +14,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from streamlib_parsers.dialects.argument_writer import ValueRules
-from streamlib_parsers.dialects.grammar import Dialect, Opener, anywhere
 from streamlib_parsers.dialects.grammars.brace_calls import BraceCalls
 from streamlib_parsers.dialects.grammars.channel_calls import ChannelCalls, LeakedChannel
 from streamlib_parsers.dialects.grammars.channel_marks import Citations, Marks
@@ -27,6 +26,7 @@ from streamlib_parsers.dialects.grammars.pair_calls import PairCalls
 from streamlib_parsers.dialects.grammars.python_calls import PythonCalls
 from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
 from streamlib_parsers.dialects.grammars.tagged_calls import TaggedCalls
+from streamlib_parsers.dialects.sink import Dialect, Opener, anywhere
 
 PREFIXES: Final = ("", "antml:")
 """Both spellings of Anthropic's tags."""

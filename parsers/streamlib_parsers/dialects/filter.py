@@ -21,11 +21,10 @@ from msgspec.structs import replace
 from streamlib_parsers.assembler import default_call_id
 from streamlib_parsers.dialects.choice_state import ChoiceState, RecoveredCall, WireCall
 from streamlib_parsers.dialects.definitions import resolve_dialects
-from streamlib_parsers.dialects.grammar import Dialect
 from streamlib_parsers.dialects.reasoning_calls import calls_in, first_call_index
 from streamlib_parsers.dialects.rewriter import MessageRewriter
 from streamlib_parsers.dialects.scanner import UNFINISHED, OpenerTable, Scanner
-from streamlib_parsers.dialects.sink import OfferedTools
+from streamlib_parsers.dialects.sink import Dialect, OfferedTools
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -17,11 +17,17 @@ from typing import Final
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import BufferFull, NestedMatch, NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
 from streamlib_parsers.dialects.grammars.channel_marks import Citations, Marks
 from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
 from streamlib_parsers.dialects.literal_search import LiteralSearch
-from streamlib_parsers.dialects.sink import GrammarSink, OfferedTools, Sink
+from streamlib_parsers.dialects.sink import (
+    Dialect,
+    Grammar,
+    GrammarSink,
+    OfferedTools,
+    Opener,
+    Sink,
+)
 
 FREE: Final = 65_536
 """Characters that may be searched again in any message, however short."""

@@ -21,8 +21,7 @@ from streamlib.web.parsed_request import (
     ParsedRequest,
     ToolApproval,
 )
-from streamlib.web.request_body import read_struct
-from streamlib.web.request_errors import UIRequestError
+from streamlib.web.request_body import UIRequestError, read_struct
 from streamlib.web.request_files import (
     PROVIDERS_FILE,
     FileKind,

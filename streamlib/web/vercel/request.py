@@ -24,8 +24,7 @@ from streamlib.web.parsed_request import (
     ParsedRequest,
     ToolApproval,
 )
-from streamlib.web.request_body import read_struct
-from streamlib.web.request_errors import UIRequestError
+from streamlib.web.request_body import UIRequestError, read_struct
 from streamlib.web.request_files import PROVIDERS_FILE, file_from_url
 from streamlib.web.request_outputs import output_value, parts_of_text
 from streamlib.web.request_tools import UICall, UIOutput

@@ -17,8 +17,7 @@ from streamlib.request.history import IndexedItem
 from streamlib.request.origins import OTHER_PROVIDER, as_text, opaque_state
 from streamlib.request.report import Report
 from streamlib.web.parsed_request import ParsedRequest, RequestContext
-from streamlib.web.request_body import UIRequestLimits
-from streamlib.web.request_errors import UIRequestError
+from streamlib.web.request_body import UIRequestError, UIRequestLimits
 from streamlib.web.request_tools import RequestTools
 from streamlib.web.ui_messages import user_part
 from streamlib.web.ui_parts import call_input, inline_result, shown_output

@@ -14,8 +14,7 @@ from msgspec import Struct
 from streamlib_parsers import Failed, ToolSpec, accumulate
 from streamlib_parsers.dialects import Dialect, Opener
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import anywhere
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, anywhere
 from streamlib_parsers.limits import Limits
 from tests.support.cases import each_case
 from tests.support.dialect_calls import (

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.cli import main, parse
-from streamlib.cli.commands import COMMANDS
+from streamlib.cli import COMMANDS, main, parse
 from streamlib.display.safe_text import Printable, printable
 from tests.support.metrics import figure
 from tests.support.shared import ROOT, each_vector

@@ -25,9 +25,8 @@ from streamlib import (
     OutputTextDelta,
     Text,
 )
-from streamlib.cli import main, parse
-from streamlib.cli.command_error import CommandError
-from streamlib.cli.commands import COMMANDS, is_misspelt
+from streamlib.cli import COMMANDS, is_misspelt, main, parse
+from streamlib.cli.arguments import CommandError
 from streamlib.cli.conversation import read_attachment
 from streamlib.cli.exit_codes import code_of_error, code_of_response
 from streamlib.cli.model_options import (

@@ -26,9 +26,8 @@ from streamlib.inspection import (
 )
 from streamlib.inspection.capture import Capture
 from streamlib.inspection.event_text import describe_event
-from streamlib.inspection.facts import SHORTEST_OUTPUT
 from streamlib.inspection.frames import Step, frame_names
-from streamlib.inspection.split_characters import split_characters
+from streamlib.inspection.inspector import SHORTEST_OUTPUT, split_characters
 from streamlib.recording import Chunk, RecordedRequest, Recording, load_events, save
 from streamlib.recording import load as load_recording
 from streamlib.request.report import Change

@@ -17,10 +17,9 @@ from msgspec import Struct
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.coercion import coerced, json_object_text, property_schema
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.literal_search import StringBuffer
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener
 from streamlib_parsers.items import JsonObject
 
 DEEPEST: Final = 50

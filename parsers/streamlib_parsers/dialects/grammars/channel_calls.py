@@ -18,9 +18,8 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.literal_search import StringBuffer
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener, anywhere
 from streamlib_parsers.json_text import dumps
 
 BEGINS: Final = ("<|start|>", "<|channel|>")

@@ -12,8 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener, anywhere
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener, anywhere
 
 
 class Marks(Struct, frozen=True):

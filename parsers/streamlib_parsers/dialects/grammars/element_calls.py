@@ -22,10 +22,9 @@ from streamlib_parsers.dialects.coercion import (
     property_schema,
 )
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of, read_section
 from streamlib_parsers.dialects.literal_search import StringBuffer
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener, anywhere
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import dumps
 

@@ -17,9 +17,8 @@ from msgspec import Struct
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.coercion import NESTED, unwrapped
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.literal_search import StringBuffer
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener
 
 NAMES: Final = frozenset({"name", "tool_name", "tool", "function_name", "recipient_name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters", "args", "input"})

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener
 
 
 class KeyedCalls(Struct, frozen=True):

@@ -17,8 +17,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import NAME, GrammarSink, Opener, anywhere
 
 
 class NamedCalls(Struct, frozen=True):

@@ -17,10 +17,9 @@ from msgspec import Struct
 from streamlib_parsers.dialects.argument_writer import RAW, ArgumentWriter
 from streamlib_parsers.dialects.coercion import unescaped
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of, read_section
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener, anywhere
 
 SEP: Final = "<|sep|>"
 SECTION: Final = f"<|open|>tools{SEP}"

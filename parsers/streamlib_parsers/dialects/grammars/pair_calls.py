@@ -18,10 +18,9 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.argument_writer import ArgumentWriter, ValueRules
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import NAME, GrammarSink, Opener, anywhere
 
 
 class PairCalls(Struct, frozen=True):

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import NAME, Opener
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.python_literals import keyword_arguments
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import NAME, GrammarSink, Opener
 from streamlib_parsers.json_text import dumps
 
 

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import BufferFull, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import Opener, Position
 from streamlib_parsers.dialects.literal_search import StringBuffer
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import GrammarSink, Opener, Position
 
 
 class ReasoningTags(Struct, frozen=True):

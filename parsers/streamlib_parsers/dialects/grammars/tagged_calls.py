@@ -20,9 +20,8 @@ from msgspec.structs import replace
 
 from streamlib_parsers.dialects.argument_writer import RAW, ArgumentWriter, ValueRules
 from streamlib_parsers.dialects.cursor import NestedMatch, NoMatch, Parse, TextCursor
-from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
-from streamlib_parsers.dialects.sink import GrammarSink
+from streamlib_parsers.dialects.sink import NAME, GrammarSink, Opener, anywhere
 from streamlib_parsers.items import JsonObject
 
 

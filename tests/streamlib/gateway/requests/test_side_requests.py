@@ -21,8 +21,7 @@ from streamlib import (
     parse_body,
 )
 from streamlib.gateway import RouteRule, RouteTable
-from streamlib.gateway.requests.model_endpoints import model_list
-from streamlib.gateway.targets.models import ModelCatalog, ServedModel
+from streamlib.gateway.requests.model_endpoints import ModelCatalog, ServedModel, model_list
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.items import WireApi, user
 from tests.support.cases import each_case
