@@ -93,6 +93,6 @@ class Tape(io.StringIO):
             patch("sys.stderr", self),
             patch("anyio.run", self.run),
             # A thread would draw the line of a command that waits, in real time.
-            patch("streamlib.cli.waiting.DELAY", 3600.0),
+            patch("streamlib.cli.progress.DELAY", 3600.0),
         ):
             yield

@@ -446,7 +446,7 @@ def _as_output(output: Any) -> Output:
         return output
     if isinstance(output, (list, tuple)) and all(isinstance(part, Part) for part in output):
         return output
-    converted: Output = upward("tools.outputs", "as_content")(output)
+    converted: Output = upward("tools.calls", "as_content")(output)
     return converted
 
 

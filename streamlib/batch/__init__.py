@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from streamlib.batch.concurrent import map_concurrent
+from streamlib.batch.concurrent import Pace, map_concurrent
 from streamlib.batch.lines import BatchLines, batch_lines
-from streamlib.batch.pace import Pace
 from streamlib.batch.results import BatchRow, read_batch
 
 __all__ = ["BatchLines", "BatchRow", "Pace", "batch_lines", "map_concurrent", "read_batch"]

@@ -48,8 +48,8 @@ from streamlib.cli.model_options import (
     with_option_names,
 )
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
+from streamlib.cli.progress import WaitingLine
 from streamlib.cli.screen import Screen
-from streamlib.cli.waiting import WaitingLine
 from streamlib.client.unreachable import address_of
 from streamlib.display.safe_text import printable
 from streamlib.providers import find

@@ -11,8 +11,8 @@ import msgspec
 
 from streamlib.cli.checks import Check, all_checks
 from streamlib.cli.colours import DIM, GREEN, RED, YELLOW, paint
+from streamlib.cli.progress import WaitingLine
 from streamlib.cli.tables import GAP, terminal_width, wrapped
-from streamlib.cli.waiting import WaitingLine
 from streamlib.display.safe_text import one_line
 
 DESCRIPTION: Final = """\

@@ -13,8 +13,7 @@ import msgspec
 from streamlib.cli.arguments import CommandError
 from streamlib.cli.captures import add_wire_option, files_of, for_each_capture
 from streamlib.cli.exit_codes import EXIT_CODES
-from streamlib.cli.inspect_page import print_page, reading_of
-from streamlib.cli.inspect_summary import summary
+from streamlib.cli.inspect_page import print_page, reading_of, summary
 from streamlib.cli.numbers import byte_count, seconds
 from streamlib.cli.progress import Progress
 from streamlib.display.safe_text import printable

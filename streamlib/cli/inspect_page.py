@@ -1,14 +1,16 @@
-"""A captured response on a terminal: the timeline, what it contains, and the findings."""
+"""A captured response on a terminal: the timeline, what it contains, the findings; and as JSON."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
 
 from streamlib.cli.colours import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.exit_codes import INCOMPLETE, code_of_response
-from streamlib.cli.inspect_summary import calls
 from streamlib.cli.progress import Progress
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import fitted, page
@@ -19,7 +21,9 @@ from streamlib.inspection.event_text import quote, shorten, tool_name, usage_tex
 from streamlib.inspection.inspector import CaptureReading, outcome_text, read_capture
 from streamlib.recording.files import RecordedRequest
 from streamlib.request.built_in_text import describe_call
-from streamlib_parsers.items import BUILT_IN_CALLS
+from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.events import Completed, Passthrough, ResponseEvent
+from streamlib_parsers.items import BUILT_IN_CALLS, CustomToolCall, FunctionCall, ServerToolCall
 from streamlib_parsers.response import Response
 
 SHOWN_CHANGES: Final = 10
@@ -138,3 +142,72 @@ def _contents(response: Response, width: int) -> Iterator[str]:
         if diagnosis.missed_tokens is not None:
             text += f", {diagnosis.missed_tokens:,} tokens missed"
         yield "  cache, by the provider: " + printable(text)
+
+
+# --- for programs ---
+#
+# What `streamlib inspect --json` prints: its keys are a stable format.
+
+
+def summary(
+    name: str, events: Sequence[ResponseEvent], findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """The JSON object of one file.
+
+    Args:
+        name: name of the file.
+        events: events of the response.
+        findings: findings about it.
+    """
+    response = accumulate(events)
+    is_completed = any(isinstance(event, Completed) for event in events)
+    event_counts = Counter(type(event).__name__ for event in events)
+    unknown_counts = Counter(event.event for event in events if isinstance(event, Passthrough))
+    error_kind = None
+    error_message = None
+    if response.error is not None:
+        error_kind = response.error.kind
+        error_message = response.error.message
+    return {
+        "file": name,
+        "response_id": response.response_id,
+        "model": response.model,
+        "text": response.text,
+        "reasoning": response.reasoning,
+        "refusal": response.refusal,
+        "tool_calls": calls(response),
+        "server_tools": server_calls(response),
+        "stop_reason": response.stop_reason,
+        "usage": msgspec.to_builtins(response.usage),
+        "terminal": "completed" if is_completed else "failed",
+        "error_kind": error_kind,
+        "error": error_message,
+        "events": event_counts,
+        "passthrough": unknown_counts,
+        "notices": [notice.code for notice in response.notices],
+        "findings": msgspec.to_builtins(findings),
+    }
+
+
+def calls(response: Response) -> list[dict[str, Any]]:
+    """Every call that was received, incomplete ones too: they are shown, never executed."""
+    calls: list[dict[str, Any]] = []
+    for item in response.items:
+        if isinstance(item, FunctionCall):
+            calls.append(_call(item.call_id, item.name, item.arguments, item.status))
+        elif isinstance(item, CustomToolCall):
+            calls.append(_call(item.call_id, item.name, item.input, item.status))
+    return calls
+
+
+def server_calls(response: Response) -> list[dict[str, Any]]:
+    """Every call that the provider runs itself."""
+    calls: list[dict[str, Any]] = []
+    for item in response.items:
+        if isinstance(item, ServerToolCall):
+            calls.append(_call(item.call_id, item.name, item.arguments, item.status))
+    return calls
+
+
+def _call(call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
+    return {"id": call_id, "name": name, "arguments": arguments, "status": status}

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from streamlib.cli.colours import GREEN, RESET, has_colours
-from streamlib.cli.waiting import WaitingLine
+from streamlib.cli.progress import WaitingLine
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -128,7 +128,7 @@ async def _engine(url: str) -> AsyncGenerator[Engine]:
 
 
 async def _list(engine: Engine, *, as_json: bool) -> None:
-    from streamlib.durable.engine import Overview
+    from streamlib.durable.records import Overview
 
     if not isinstance(engine, Overview):
         raise CommandError("this engine does not list its logs: name one")
@@ -152,8 +152,7 @@ async def _list(engine: Engine, *, as_json: bool) -> None:
 
 async def _head(engine: Engine, log_id: str) -> dict[str, Any] | None:
     """The facts of a log, as JSON; None if it no longer exists."""
-    from streamlib.durable.engine import Overview
-    from streamlib.durable.records import START, LogCursor
+    from streamlib.durable.records import START, LogCursor, Overview
 
     state, now, _ = await engine.read(log_id, START, 0)
     if state is None or state.gone:

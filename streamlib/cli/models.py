@@ -14,7 +14,7 @@ from streamlib.cli.arguments import CommandError
 from streamlib.cli.exit_codes import FAILED, USAGE, code_of_error
 from streamlib.cli.model_options import with_option_names
 from streamlib.cli.patience import NotedRetry, is_unreachable, unreachable_text
-from streamlib.cli.waiting import WaitingLine
+from streamlib.cli.progress import WaitingLine
 from streamlib.client.auth import variables_of
 from streamlib.display.safe_text import one_line
 from streamlib.providers import Provider, known

@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from streamlib.display.blocks import Alignment
-from streamlib.display.cells import cells, split_cells
-from streamlib.display.inline import LINE_BREAK, OPENERS, has_open_end, read_inline
 from streamlib.display.safe_text import one_line
 from streamlib.display.tables import Table
 from streamlib.display.themes import Theme
-from streamlib.display.wrapping import StyledText, Wrapper, paint
+from streamlib.display.wrapping import (
+    LINE_BREAK,
+    OPENERS,
+    StyledText,
+    Wrapper,
+    cells,
+    has_open_end,
+    paint,
+    read_inline,
+    split_cells,
+)
 
 SETTLE: Final = 240
 """Characters that stay unsettled: a shorter paragraph is read as one text."""

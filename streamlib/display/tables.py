@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.display.blocks import Alignment
-from streamlib.display.cells import cells
-from streamlib.display.inline import LINE_BREAK, read_inline
 from streamlib.display.themes import Theme
-from streamlib.display.wrapping import StyledText, wrap
+from streamlib.display.wrapping import LINE_BREAK, StyledText, cells, read_inline, wrap
 
 MEASURED_ROWS: Final = 10
 """Number of rows that determine the widths of the columns."""

@@ -9,9 +9,7 @@ One process writes. Any number of readers, anywhere, get the same events once ea
 terminal event. `Log.stop` works from anywhere. If a writer dies, its readers end the log.
 """
 
-from streamlib.durable.engine import Engine
-from streamlib.durable.errors import LogError
 from streamlib.durable.log import Head, Log, open_log
-from streamlib.durable.records import Entry
+from streamlib.durable.records import Engine, Entry, LogError
 
 __all__ = ["Engine", "Entry", "Head", "Log", "LogError", "open_log"]

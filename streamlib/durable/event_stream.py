@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 from streamlib.asgi import SSE_HEADERS, Pings, comments
-from streamlib.durable.errors import LogError
 from streamlib.durable.log import Log
 from streamlib.durable.log_exchange import INTERNAL_EVENTS, LogExchange, PublicLines
 from streamlib.durable.reader import LogReader
-from streamlib.durable.records import Entry, LogCursor, unreadable
+from streamlib.durable.records import Entry, LogCursor, LogError, unreadable
 from streamlib.wires.encoders import RunEncoder, Sealer, encoder
 
 REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'

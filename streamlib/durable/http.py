@@ -23,12 +23,11 @@ from typing import ClassVar, TypeAlias
 from msgspec import Struct
 
 from streamlib.asgi import Receive, Scope, Send
-from streamlib.durable.errors import LogError
 from streamlib.durable.event_stream import EventStream, MessageStream, SealOf, log_encoder
 from streamlib.durable.log import Log
 from streamlib.durable.log_exchange import LogExchange
 from streamlib.durable.reader import LogReader
-from streamlib.durable.records import check_id, is_terminal, parse_cursor
+from streamlib.durable.records import LogError, check_id, is_terminal, parse_cursor
 from streamlib.durable.stream_protocol import (
     STREAM_HEADERS,
     BadRequest,

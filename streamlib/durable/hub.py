@@ -13,8 +13,7 @@ from typing import Final
 
 import anyio
 
-from streamlib.durable.engine import Engine
-from streamlib.durable.records import Record
+from streamlib.durable.records import Engine, Record
 
 MAX_WAITING: Final = 64
 """Limit of records that wait for one reader; a slower one reads them from the engine instead."""

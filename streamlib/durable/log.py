@@ -12,14 +12,20 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.client.stream import ResponseStream
-from streamlib.durable.engine import Engine
 from streamlib.durable.engine_url import split_engine_url
-from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.memory import MemoryEngine
 from streamlib.durable.reader import LogReader, gone
 from streamlib.durable.reaper import append_endings
-from streamlib.durable.records import START, LogCursor, check_id, parse_cursor, unreadable
+from streamlib.durable.records import (
+    START,
+    Engine,
+    LogCursor,
+    LogError,
+    check_id,
+    parse_cursor,
+    unreadable,
+)
 from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter

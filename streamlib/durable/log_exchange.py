@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from streamlib.asgi import AsgiExchange, Headers, raw_headers
-from streamlib.durable.errors import LogError
+from streamlib.durable.records import LogError
 from streamlib.wires.encoders import encoder
 from streamlib_parsers.events import Passthrough, ResponseMetadata, RunEvent
 

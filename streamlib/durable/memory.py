@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import anyio
 
-from streamlib.durable.engine import Receive, is_news
-from streamlib.durable.records import LogCursor, Record
+from streamlib.durable.records import LogCursor, Receive, Record, is_news
 from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 
 

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 import anyio
 
-from streamlib.durable.engine import Engine
-from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.reaper import end_abandoned
-from streamlib.durable.records import START, Entry, LogCursor, Record, is_terminal, unreadable
+from streamlib.durable.records import (
+    START,
+    Engine,
+    Entry,
+    LogCursor,
+    LogError,
+    Record,
+    is_terminal,
+    unreadable,
+)
 from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
 from streamlib.pipeline.machine import PipeOptions

@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from streamlib.durable.engine import Engine
-from streamlib.durable.errors import LogError
-from streamlib.durable.records import START, LogCursor, encode_event, endings
+from streamlib.durable.records import START, Engine, LogCursor, LogError, encode_event, endings
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import READ_RECORDS, Settings
 from streamlib_parsers.errors import ErrorInfo

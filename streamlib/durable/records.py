@@ -1,19 +1,49 @@
-"""Cursors, records and events as they are stored in a log."""
+"""Cursors, records and events as they are stored in a log, and what an engine does to store them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 from msgspec import Struct
 
-from streamlib.durable.errors import LogError
+from streamlib.durable.rules import Append, LogState, Operation, Result
 from streamlib.request.mistakes import check_kind
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Completed, Event, Failed, ResponseEvent, RunEvent
 from streamlib_parsers.json_text import DECODE_ERRORS
+
+LogErrorKind: TypeAlias = Literal[
+    "gone", "held", "fenced", "rewound", "unreadable", "unavailable", "full"
+]
+
+
+class LogError(Exception):
+    """A log cannot be written or read.
+
+    Attributes:
+        kind: kind of the error:
+            `gone`: no log has this id, or it was deleted or expired;
+            `held`: the id has a log already, which another writer writes or has ended;
+            `fenced`: another process took the log over, because this writer was silent too long;
+            `rewound`: the engine lost events that the reader has; read again from the start;
+            `unreadable`: what the engine stores is not what was written, or a part of it is lost;
+            reading again does not help;
+            `unavailable`: the engine does not respond;
+            `full`: the log or the engine has no room.
+        known: whether the engine remembers the log: then HTTP 410 is sent instead of 404.
+    """
+
+    def __init__(self, kind: LogErrorKind, message: str, *, known: bool = False) -> None:
+        super().__init__(kind, message)  # both: pickle calls the class with them
+        self.kind: LogErrorKind = kind
+        self.known = known
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
 
 # Typed Any, because type checkers accept only classes as this argument, not unions.
 _EVENT: Final[Any] = msgspec.json.Decoder(RunEvent)
@@ -180,3 +210,97 @@ def endings(lines: Iterable[bytes], error: ErrorInfo) -> list[ResponseEvent]:
 def is_terminal(event: object) -> bool:
     """Whether this event ends a response; in the log of a run another may follow."""
     return isinstance(event, (Completed, Failed))
+
+
+# --- engines ---
+
+
+Receive: TypeAlias = Callable[[str | None, Record | None], None]
+"""Called with a log's id when the log changed, and with the added record if the engine sends it.
+With None for both: pushes may have been lost, so every log must be read again."""
+
+
+def is_news(operation: Operation, result: Result) -> bool:
+    """Whether followers of the log are notified: not of an append that only renews the lease."""
+    if result.status != "ok":
+        return False
+    return not isinstance(operation, Append) or operation.size > 0 or operation.closes
+
+
+class Engine(Protocol):
+    """Stores logs. `streamlib.testing.check_engine` tests an engine of your own.
+
+    A method raises `LogError("unavailable")` if the engine does not respond, and may then be called
+    again: the next result shows whether the operation was performed. Any other exception is a
+    defect.
+    """
+
+    durability: str
+    """What a failure of the engine may lose, as one sentence."""
+
+    linger: float
+    """Seconds after its last append for which a writer can send again what the engine lost in a
+    restart; 0 if it loses nothing."""
+
+    async def connect(self) -> None:
+        """Called once before all other methods; `open_log` calls it for the engine of a URL."""
+        ...
+
+    async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
+        """Performs `streamlib.durable.rules.ask` atomically, at the time of the engine's own clock.
+
+        Args:
+            log_id: the log whose state is changed.
+            operation: the operation.
+            lines: lines of the record of an `Append`.
+        """
+        ...
+
+    async def read(
+        self, log_id: str, after: LogCursor, most: int
+    ) -> tuple[LogState | None, int, list[Record]]:
+        """The state, the engine's time in milliseconds, and the records after a cursor.
+
+        Args:
+            log_id: the log to read.
+            after: returned records end after this cursor, and are ordered by epoch, then position.
+            most: maximum number of records.
+        """
+        ...
+
+    async def listen(self, receive: Receive) -> None:
+        """Runs until it is cancelled, and calls `receive` for the logs that are followed.
+
+        After a lost connection it connects again, and reports that pushes may have been
+        lost.
+        """
+        ...
+
+    def follow(self, log_id: str) -> None:
+        """Starts pushes for this log, without waiting."""
+        ...
+
+    def unfollow(self, log_id: str) -> None:
+        """Ends pushes for this log."""
+        ...
+
+    async def aclose(self) -> None:
+        """Closes connections and files."""
+        ...
+
+
+@runtime_checkable
+class Overview(Protocol):
+    """Optional methods of an engine, used by the command `streamlib log`."""
+
+    async def log_ids(self, most: int) -> list[str]:
+        """Ids of logs, in order; expired logs may be among them.
+
+        Args:
+            most: maximum number of ids.
+        """
+        ...
+
+    async def followers(self, log_id: str) -> int | None:
+        """Number of processes that receive pushes of a log, its writer included; None: unknown."""
+        ...

@@ -16,9 +16,14 @@ import anyio
 import coredis
 import coredis.exceptions
 
-from streamlib.durable.engine import Receive
-from streamlib.durable.errors import LogError
-from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
+from streamlib.durable.records import (
+    LogCursor,
+    LogError,
+    Receive,
+    Record,
+    readable_records,
+    unreadable,
+)
 from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.durable.rules import Append, Delete, LogState, Open, Operation, Result, Stop, expired
 

@@ -21,7 +21,7 @@ from coredis.connection import TCPLocation
 from msgspec import Struct
 
 from streamlib.durable.engine_url import split_engine_url
-from streamlib.durable.errors import LogError
+from streamlib.durable.records import LogError
 
 Kind: TypeAlias = Literal["server", "cluster", "sentinel"]
 

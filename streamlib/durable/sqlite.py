@@ -13,10 +13,16 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from streamlib.durable.engine import Receive, is_news
-from streamlib.durable.errors import LogError
 from streamlib.durable.memory import record_of
-from streamlib.durable.records import LogCursor, Record, readable_records, unreadable
+from streamlib.durable.records import (
+    LogCursor,
+    LogError,
+    Receive,
+    Record,
+    is_news,
+    readable_records,
+    unreadable,
+)
 from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
 from streamlib_parsers.json_text import DECODE_ERRORS
 

@@ -14,11 +14,9 @@ import anyio
 import msgspec
 
 from streamlib.client.stream import ResponseStream
-from streamlib.durable.engine import Engine
-from streamlib.durable.errors import LogError
 from streamlib.durable.hub import Hub
 from streamlib.durable.reaper import stopped
-from streamlib.durable.records import encode_event, endings, is_terminal
+from streamlib.durable.records import Engine, LogError, encode_event, endings, is_terminal
 from streamlib.durable.rules import Append, Open, Result
 from streamlib.durable.settings import COMMIT_BYTES, Settings
 from streamlib.pipeline.branches import owned

@@ -34,17 +34,18 @@ from streamlib.gateway.log_text import escaped
 from streamlib.gateway.paths import HEALTH, METRICS, READY, Operation
 from streamlib.gateway.requests.background import BackgroundResponses
 from streamlib.gateway.requests.body import BODY_SECONDS
-from streamlib.gateway.requests.exchanges import (
-    end_refused,
-    end_unread,
-    note_request,
-    refusal_of,
-    watch_of,
-)
 from streamlib.gateway.requests.handler import RequestHandler
 from streamlib.gateway.requests.model_endpoints import ModelEndpoints
 from streamlib.gateway.requests.open_streams import OpenStreams
-from streamlib.gateway.requests.reader import RequestReader, refusal_headers
+from streamlib.gateway.requests.reader import (
+    RequestReader,
+    end_refused,
+    end_unread,
+    note_request,
+    refusal_headers,
+    refusal_of,
+    watch_of,
+)
 from streamlib.gateway.requests.side_handlers import CompactionHandler, CountHandler
 from streamlib.gateway.state.client_state import ClientState
 from streamlib.gateway.state.store import StateStore, open_state
@@ -53,11 +54,9 @@ from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTable
 from streamlib.gateway.targets.streams import RETRY, GatewayRequest, Services, TargetStreams
 from streamlib.gateway.watch.health import HealthPages, Readiness
-from streamlib.gateway.watch.live_view import LiveView
 from streamlib.gateway.watch.metrics_page import MetricsPage, metrics_if_installed
 from streamlib.gateway.watch.observer import Observer, Watch, call_observers
-from streamlib.gateway.watch.page import Page
-from streamlib.gateway.watch.page_access import PageAccess
+from streamlib.gateway.watch.page import LiveView, Page, PageAccess
 from streamlib.gateway.watch.record import ExchangeFiles
 from streamlib.gateway.watch.request_log import RequestLog
 from streamlib.gateway.workers import Workers

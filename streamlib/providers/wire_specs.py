@@ -12,8 +12,57 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from streamlib.providers.names import Charset
-from streamlib.providers.schema_rules import COMMON_KEYWORDS, OPENAI_KEYWORDS, SchemaRules
 from streamlib_parsers.items import WireApi
+
+
+class SchemaRules(Struct, frozen=True):
+    """JSON Schema as one wire's strict mode accepts it. Objects are closed on all of them.
+
+    Attributes:
+        keywords: keywords the wire knows; any other moves into the description.
+        all_required: every property is required; an optional one becomes nullable.
+        bare_refs: nothing may be beside a `$ref`.
+    """
+
+    keywords: frozenset[str]
+    all_required: bool = False
+    bare_refs: bool = False
+
+
+COMMON_KEYWORDS: Final = frozenset(
+    {
+        "type",
+        "enum",
+        "const",
+        "anyOf",
+        "allOf",
+        "$ref",
+        "$defs",
+        "definitions",
+        "description",
+        "title",
+        "properties",
+        "required",
+        "items",
+        "additionalProperties",
+        "format",
+        "minItems",
+    }
+)
+"""Keywords that every strict mode knows."""
+
+OPENAI_KEYWORDS: Final = (COMMON_KEYWORDS - {"allOf"}) | {
+    "default",
+    "pattern",
+    "multipleOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "maxItems",
+}
+"""Keywords of OpenAI's strict mode."""
+
 
 FrameKind: TypeAlias = Literal["sse", "ndjson", "aws"]
 RateLimitHeaders: TypeAlias = Literal["anthropic", "openai"]

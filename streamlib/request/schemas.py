@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from streamlib.providers.schema_rules import SchemaRules
-from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.providers.wire_specs import WIRE_SPECS, SchemaRules
 from streamlib.request.report import Report
 from streamlib_parsers.items import JsonObject, WireApi
 

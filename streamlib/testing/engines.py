@@ -11,8 +11,7 @@ import random
 import secrets
 from typing import Final
 
-from streamlib.durable.engine import Engine
-from streamlib.durable.records import START, LogCursor, Record
+from streamlib.durable.records import START, Engine, LogCursor, Record
 from streamlib.durable.rules import (
     Append,
     Delete,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from streamlib.request.history import answered_calls
-from streamlib.tools.outputs import CALLS, scrub_text
+from streamlib.tools.calls import CALLS, scrub_text
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import CallOutput, FunctionCall, Message, PendingCall, ResponseItem

@@ -13,15 +13,14 @@ from typing import Any, cast
 
 from streamlib.request.conversation import History
 from streamlib.request.mistakes import check_word
-from streamlib.web.agui.body import messages_of
-from streamlib.web.agui.events import part_of_content
+from streamlib.web.agui.events import messages_of, part_of_content
 from streamlib.web.message_encoder import frames_of, values_of
 from streamlib.web.request_tools import OfferedTool, RequestTools
 from streamlib.web.run_encoder import OUTPUTS
 from streamlib.web.sealing import Seal
 from streamlib.web.ui_parts import MEDIA_TYPES
 from streamlib.web.ui_request import RequestProtocol
-from streamlib.web.vercel.body import message_of
+from streamlib.web.vercel.parts import message_of
 from streamlib.wires.encoders import RunEncoder, encoder
 from streamlib_parsers.items import (
     CallOutput,

@@ -322,3 +322,17 @@ def _module(wire_api: str) -> Any:
     except ModuleNotFoundError:
         names = ", ".join((*WIRE_APIS, *UI_PROTOCOLS))
         raise ValueError(f"no encoder for {wire_api!r}; one of {names}") from None
+
+
+MISTRAL_AGENT: Final = "mistral-client-"
+"""Beginning of ``mistral-client-python/3.7.0``."""
+
+
+def encoder_options(wire_api: WireApi, user_agent: str) -> dict[str, Any]:
+    """The options of `encoder` for a client.
+
+    Mistral sends a call in one delta, so its SDK refuses a delta of a call without a name.
+    """
+    if wire_api == "chat" and user_agent.startswith(MISTRAL_AGENT):
+        return {"names_in_deltas": True}
+    return {}

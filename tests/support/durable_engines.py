@@ -5,9 +5,8 @@ from __future__ import annotations
 import anyio
 
 from streamlib.durable import Engine, LogError
-from streamlib.durable.engine import Receive
 from streamlib.durable.memory import MemoryEngine
-from streamlib.durable.records import LogCursor, Record
+from streamlib.durable.records import LogCursor, Receive, Record
 from streamlib.durable.rules import LogState, Operation, Result
 
 

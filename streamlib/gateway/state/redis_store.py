@@ -17,7 +17,7 @@ import anyio
 import coredis
 import coredis.exceptions
 
-from streamlib.durable.errors import LogError
+from streamlib.durable.records import LogError
 from streamlib.durable.redis_urls import parse_redis_url, redis_client
 from streamlib.gateway.state.store import STATE_LIMITS, StateLimits, StateUnavailableError
 

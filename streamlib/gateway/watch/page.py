@@ -1,16 +1,24 @@
-"""The page at `/`: live streams and the last errors, in plain HTML and server-sent events."""
+"""The page at `/`: live streams and the last errors, in plain HTML and server-sent events.
+
+It shows no content and no key.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import re
-from collections.abc import AsyncGenerator
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import cache
+from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
-from typing import Final
-from urllib.parse import parse_qs
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import msgspec
@@ -18,11 +26,132 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from streamlib.asgi import SSE_HEADERS, AsgiExchange, Pings, Receive, Scope, Send
+from streamlib.client.credentials import Secret
 from streamlib.gateway.clients.access import NoteRefusal, note_nothing
+from streamlib.gateway.log_text import log_text
 from streamlib.gateway.watch.health import Readiness
-from streamlib.gateway.watch.live_view import LiveView
-from streamlib.gateway.watch.page_access import PageAccess, is_own_origin, set_cookie
+from streamlib.gateway.watch.observer import Exchange, Observer
+from streamlib.gateway.watch.request_log import shown_message
 from streamlib_parsers.errors import ErrorInfo
+
+SHOWN_STREAMS: Final = 100
+"""Open streams that are listed, the newest; the others are counted."""
+
+SHOWN_ERRORS: Final = 30
+
+SHOWN_CHANGES: Final = 20
+"""Changes that are listed with an error."""
+
+
+class LiveView(Observer):
+    """Remembers what is open and what failed.
+
+    Args:
+        clock: seconds of the event loop's clock, as `Exchange.started_at`.
+        now: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = anyio.current_time,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
+        self._now = now
+        self._open: dict[str, Exchange] = {}
+        """Request id -> exchange, in the order in which they started."""
+        self._failures: dict[str, ErrorInfo] = {}
+        """Request id -> the newest failure of one of its targets."""
+        self._errors: deque[dict[str, Any]] = deque(maxlen=SHOWN_ERRORS)
+        self._totals = {"ended": 0, "failed": 0, "input": 0, "output": 0}
+        """Since the gateway started."""
+
+    def started(self, exchange: Exchange) -> None:
+        """Lists a stream; agents count tokens too often to show that."""
+        if exchange.operation != "count":
+            self._open[exchange.request_id] = exchange
+
+    def upstream_failed(self, exchange: Exchange, error: ErrorInfo) -> None:
+        """Remembers a failure; another target may make it good."""
+        self._failures[exchange.request_id] = error
+
+    def ended(self, exchange: Exchange) -> None:
+        """Counts a stream, and lists its error."""
+        self._open.pop(exchange.request_id, None)
+        failure = self._failures.pop(exchange.request_id, None)
+        if exchange.operation == "count" and exchange.error is None:
+            return
+        self._totals["ended"] += 1
+        if exchange.usage is not None:
+            self._totals["input"] += exchange.usage.input_tokens or 0
+            self._totals["output"] += exchange.usage.output_tokens or 0
+        error = exchange.error
+        if error is not None:
+            # A client that disconnects is not an error of the gateway's.
+            if error.kind != "cancelled":
+                self._totals["failed"] += 1
+                self._errors.appendleft(self._entry(exchange, error, made_good=False))
+        elif failure is not None:
+            self._errors.appendleft(self._entry(exchange, failure, made_good=True))
+
+    def _entry(self, exchange: Exchange, error: ErrorInfo, *, made_good: bool) -> dict[str, Any]:
+        lost: dict[str, None] = {}
+        for change in exchange.report:
+            if len(lost) == SHOWN_CHANGES:
+                break
+            lost[log_text(f"{change.action} {change.path}: {change.reason}", 200)] = None
+        return {
+            "time": self._now(),
+            "kind": error.kind,
+            "message": shown_message(error, is_own=exchange.is_refused),
+            "made_good": made_good,
+            "client": exchange.client,
+            "wire": exchange.wire_api,
+            "requested": log_text(exchange.requested, 100),
+            "model": log_text(exchange.target, 100),
+            "lost": list(lost),
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the page shows, as JSON."""
+        now = self._clock()
+        newest = list(self._open.values())[-SHOWN_STREAMS:]
+        return {
+            "totals": {"open": len(self._open), **self._totals},
+            "streams": [_stream(exchange, now) for exchange in reversed(newest)],
+            "errors": list(self._errors),
+        }
+
+
+def _stream(exchange: Exchange, now: float) -> dict[str, Any]:
+    seconds = now - exchange.started_at
+    last = exchange.last_token_at
+    rate: float | None = None
+    idle = seconds
+    if exchange.first_token is not None and last is not None:
+        idle = now - last
+        # A delta is about a token. The first says nothing of the speed: it waited for its prompt.
+        streaming = seconds - exchange.first_token
+        if streaming > 0:
+            rate = round((exchange.deltas - 1) / streaming, 1)
+    gap: float | None = None
+    if exchange.first_token is not None:
+        gap = max(exchange.longest_gap, idle)
+    return {
+        "id": exchange.request_id,
+        "client": exchange.client,
+        "wire": exchange.wire_api,
+        "requested": log_text(exchange.requested, 100),
+        "model": log_text(exchange.target, 100),
+        "target_wire": exchange.target_wire,
+        "tokens": exchange.deltas,
+        "rate": rate,
+        "first_token": exchange.first_token,
+        "gap": gap,
+        "idle": idle,
+        "seconds": seconds,
+    }
+
 
 PERIOD: Final = 1.0
 """Seconds between two updates of the open streams."""
@@ -200,3 +329,115 @@ def _page(name: str) -> tuple[str, str]:
         if digests:
             rules.append(f"{kind}-src {' '.join(digests)}")
     return text, "; ".join(rules)
+
+
+# --- who may see the page ---
+#
+# Anybody who posted its token from the page itself. A browser keeps its session in a cookie: the
+# expiry time, and a digest of it under a key made from the token. The cookie does not reveal the
+# token, all workers accept it, and a new token ends all sessions. It gives access to the page only,
+# not to models or metrics.
+
+
+COOKIE: Final = "streamlib_gateway"
+
+SESSION_SECONDS: Final = 12 * 3600
+
+_PURPOSE: Final = b"gateway page"
+"""Separates this key from other keys that are made from the token (16 bytes at most)."""
+
+
+class PageAccess:
+    """Sessions of the page.
+
+    Args:
+        token: the gateway's own token; None: there is none, and this machine may see the page.
+        is_closed: whether nobody may see the page: clients have tokens of their own, but the
+            gateway has none.
+        now: returns seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        token: Secret | None,
+        is_closed: Callable[[], bool] = lambda: False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._token = token
+        self._is_closed = is_closed
+        self._now = now
+        self._key = b""
+        if token is not None:
+            digest = hashlib.blake2b(token.reveal().encode(), person=_PURPOSE, digest_size=32)
+            self._key = digest.digest()
+
+    @property
+    def has_token(self) -> bool:
+        """Whether the page requires the token."""
+        return self._token is not None
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether a request may see the page (ASGI scope)."""
+        if self._token is None:
+            return not self._is_closed()
+        return self._is_session(_cookie(scope))
+
+    def session(self, token: str) -> str | None:
+        """The value of the cookie for somebody who sent this token; None: the token is wrong."""
+        if self._token is None:
+            return None
+        sent = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        expected = hashlib.sha256(self._token.reveal().encode()).digest()
+        if not hmac.compare_digest(sent, expected):
+            return None
+        until = int(self._now()) + SESSION_SECONDS
+        text = f"{until}.{secrets.token_hex(16)}"
+        return f"{text}.{self._digest(text)}"
+
+    def _is_session(self, value: str) -> bool:
+        text, _, digest = value.rpartition(".")
+        expected = self._digest(text)
+        if not hmac.compare_digest(digest.encode(), expected.encode()):
+            return False
+        until = text.partition(".")[0]
+        return until.isdigit() and int(until) > self._now()
+
+    def _digest(self, text: str) -> str:
+        return hmac.new(self._key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def set_cookie(scope: Scope, session: str | None) -> str:
+    """A ``Set-Cookie`` header with a session; None deletes the cookie (ASGI scope)."""
+    path: str = scope.get("root_path", "") or "/"
+    seconds = SESSION_SECONDS if session else 0
+    fields = f"{COOKIE}={session or ''}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+    if scope.get("scheme") == "https":
+        fields += "; Secure"
+    return fields
+
+
+def is_own_origin(scope: Scope) -> bool:
+    """Whether the browser says that the form was posted by a page of this server.
+
+    The scheme is not compared, because it differs behind a proxy that ends TLS.
+    """
+    headers: dict[bytes, str] = {}
+    for name, value in scope["headers"]:
+        headers[name.lower()] = value.decode("latin-1").lower()
+    if headers.get(b"sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = headers.get(b"origin")
+    return origin is None or urlsplit(origin).netloc == headers.get(b"host")
+
+
+def _cookie(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name.lower() != b"cookie":
+            continue
+        try:
+            morsel = SimpleCookie(value.decode("latin-1")).get(COOKIE)
+        except CookieError:
+            continue
+        if morsel is not None:
+            return morsel.value
+    return ""

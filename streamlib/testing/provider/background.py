@@ -20,8 +20,13 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.testing.provider.behaviour import Behaviour
-from streamlib.testing.provider.served import JSON, ServedResponse, error_response, split_body
+from streamlib.testing.provider.behaviour import (
+    JSON,
+    Behaviour,
+    ServedResponse,
+    error_response,
+    split_body,
+)
 from streamlib.wires.encoders import encode_body, encoder
 from streamlib.wires.frame_offsets import frame_offsets
 from streamlib.wires.routes import StoredRoute

@@ -1,9 +1,9 @@
-"""Settings of the loopback provider, and the requests that it received."""
+"""Settings of the loopback provider, the requests that it received, and what it sends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +12,10 @@ from msgspec.structs import force_setattr
 from streamlib.request.prompt import Prompt
 from streamlib.testing.provider.turns import Turn, TurnLike, as_turns
 from streamlib.wires.decoders import parse_request
+from streamlib.wires.encoders import error_body
 from streamlib.wires.faults import Fault, check_fault
+from streamlib.wires.frame_offsets import frame_offsets
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
 
@@ -104,3 +107,38 @@ class ReceivedRequest(Struct, frozen=True):
 
 RequestHook: TypeAlias = Callable[[ReceivedRequest], object]
 """Called with each request that is received."""
+
+# --- what is sent ---
+
+
+JSON: Final = "application/json"
+
+
+class ServedResponse(NamedTuple):
+    """One response: status, headers and body, and how it is sent."""
+
+    status: int
+    media_type: str
+    chunks: Sequence[bytes]
+    behaviour: Behaviour
+
+
+def error_response(
+    wire_api: WireApi, error: ErrorInfo, status: int, behaviour: Behaviour
+) -> ServedResponse:
+    """An HTTP error with a body of the wire."""
+    body = msgspec.json.encode(error_body(wire_api, error))
+    if error.retry_after is not None:
+        headers = {"retry-after": f"{error.retry_after:g}", **behaviour.headers}
+        behaviour = msgspec.structs.replace(behaviour, headers=headers)
+    return ServedResponse(status, JSON, [body], behaviour)
+
+
+def split_body(wire_api: WireApi, body: bytes, size: int | None) -> Sequence[bytes]:
+    """The body in chunks of `size` bytes; None: one event a chunk."""
+    offsets: Iterable[tuple[int, int]]
+    if size is None:
+        offsets = frame_offsets(wire_api, body)
+    else:
+        offsets = zip(range(0, len(body), size), range(size, len(body) + size, size), strict=True)
+    return [body[start:end] for start, end in offsets]

@@ -10,13 +10,19 @@ import msgspec
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.prompt import Prompt
 from streamlib.testing.provider.background import LoopbackBackground, runs_in_background
-from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest, RequestHook
+from streamlib.testing.provider.behaviour import (
+    JSON,
+    Behaviour,
+    ReceivedRequest,
+    RequestHook,
+    ServedResponse,
+    error_response,
+    split_body,
+)
 from streamlib.testing.provider.responses import scripted_response
-from streamlib.testing.provider.served import JSON, ServedResponse, error_response, split_body
 from streamlib.testing.provider.turns import Turn, http_error
-from streamlib.wires.client_sdks import encoder_options
 from streamlib.wires.decoders import parse_request
-from streamlib.wires.encoders import encode_body, encoder, request_settings
+from streamlib.wires.encoders import encode_body, encoder, encoder_options, request_settings
 from streamlib.wires.routes import Route, stored_route
 from streamlib_parsers.accumulate import Response, accumulate
 from streamlib_parsers.classification import classify

@@ -22,10 +22,9 @@ import h11
 import msgspec
 from anyio.abc import SocketStream, TaskGroup
 
-from streamlib.testing.provider.behaviour import ReceivedRequest
+from streamlib.testing.provider.behaviour import ReceivedRequest, ServedResponse
 from streamlib.testing.provider.connections import reset_on_close
 from streamlib.testing.provider.provider import Loopback
-from streamlib.testing.provider.served import ServedResponse
 from streamlib.transport.websocket import (
     SILENT,
     SocketClosed,

@@ -28,7 +28,6 @@ from typing import Any, Final, Unpack
 
 import msgspec
 
-from streamlib.web.agui.body import messages_of
 from streamlib.web.agui.events import (
     FILTERED,
     agui_usage,
@@ -37,6 +36,7 @@ from streamlib.web.agui.events import (
     error_body,
     event_frame,
     interrupt,
+    messages_of,
     output_fields,
     result_id,
 )

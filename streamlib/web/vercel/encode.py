@@ -44,7 +44,6 @@ from streamlib.web.ui_parts import (
     source,
     why_hidden,
 )
-from streamlib.web.vercel.body import message_of
 from streamlib.web.vercel.parts import (
     approval_frames,
     citation,
@@ -53,6 +52,7 @@ from streamlib.web.vercel.parts import (
     error_frames,
     file_frames,
     message_metadata,
+    message_of,
     output_frame,
     own_metadata,
     part_frame,

@@ -23,12 +23,12 @@ from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.converse import build_tools, settings
 from streamlib.wires.converse.build_cache import Cacheable, add_cache_points
+from streamlib.wires.converse.build_parts import ConverseContext
 from streamlib.wires.converse.build_turns import (
     fix_last_turn,
     split_leading_system,
     turns_of,
 )
-from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import JsonObject
 
 KEYS: Final = (

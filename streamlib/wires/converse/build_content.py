@@ -13,8 +13,12 @@ from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
-from streamlib.wires.converse.build_parts import member_block, part_block, with_siblings
-from streamlib.wires.converse.context import ConverseContext
+from streamlib.wires.converse.build_parts import (
+    ConverseContext,
+    member_block,
+    part_block,
+    with_siblings,
+)
 from streamlib_parsers.items import (
     Audio,
     Compaction,

@@ -6,6 +6,7 @@ Numbers such as B12 are the rows of the rule table in docs/wires/converse.md.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -13,9 +14,22 @@ import msgspec
 from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.report import Action
-from streamlib.wires.converse.context import ConverseContext
+from streamlib.request.target import BuildContext
+from streamlib.wires.bedrock import BedrockFamily
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
 from streamlib_parsers.notes import BESIDE, split_note
+
+
+@dataclass(frozen=True, slots=True)
+class ConverseContext(BuildContext):
+    """The context of one build, with the family of its model."""
+
+    family: BedrockFamily
+    document_names: dict[str, int] = field(default_factory=dict)
+    """Document names in use -> the last number tried for a second document of that name.
+
+    Filled while parts are built: a request may hold a name only once.
+    """  # rule B11
 
 
 def member_block(member: str, value: JsonObject, native: JsonObject | None) -> JsonObject:

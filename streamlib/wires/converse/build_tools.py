@@ -15,7 +15,7 @@ from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib.wires.bedrock import CLAUDE, Choice
 from streamlib.wires.converse.build_cache import cache_point
-from streamlib.wires.converse.context import ConverseContext
+from streamlib.wires.converse.build_parts import ConverseContext
 from streamlib_parsers.items import JsonObject, ServerToolCall, ToolSpec
 
 CONVERSE_TOOLS: Final = frozenset({"toolSpec", "systemTool", "cachePoint"})

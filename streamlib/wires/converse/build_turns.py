@@ -15,7 +15,7 @@ from streamlib.request.report import Report
 from streamlib.wires import claude
 from streamlib.wires.claude import drop_final_reasoning, unpaired_server_calls
 from streamlib.wires.converse.build_content import FILLER, Block, is_blank, item_blocks
-from streamlib.wires.converse.context import ConverseContext
+from streamlib.wires.converse.build_parts import ConverseContext
 from streamlib_parsers.items import JsonObject, Message
 from streamlib_parsers.stream_error import invalid_request
 

@@ -23,8 +23,8 @@ from streamlib.request.target import BuildContext
 from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE, family_of
 from streamlib.wires.claude_betas import report_lost_betas, required_betas
+from streamlib.wires.converse.build_parts import ConverseContext
 from streamlib.wires.converse.build_tools import claude_tool_fields, forces_call
-from streamlib.wires.converse.context import ConverseContext
 from streamlib.wires.settings import (
     Setting,
     SettingsTable,

@@ -10,7 +10,7 @@ import pytest
 
 from streamlib import Client, RateLimits, RetryPolicy, StreamError, SyncClient
 from streamlib.batch import Pace
-from streamlib.batch.pace import Pause
+from streamlib.batch.concurrent import Pause
 from streamlib.client import ClientOptions
 from streamlib.testing import MODEL, loopback, sync_loopback
 from streamlib_parsers.events import Window

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from streamlib.display import MarkdownWriter
-from streamlib.display.cells import cells
-from streamlib.display.wrapping import StyledText, wrap
+from streamlib.display.wrapping import StyledText, cells, wrap
 from tests.support.markdown_texts import random_markdown, worst_texts
 from tests.support.metrics import figure
 from tests.support.screens import Screen, shown, split, written

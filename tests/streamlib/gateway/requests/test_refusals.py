@@ -19,8 +19,8 @@ from streamlib.gateway import (
     RouteTable,
     gateway,
 )
-from streamlib.gateway.watch.live_view import LiveView
 from streamlib.gateway.watch.observer import AccessRefusal, Exchange, Observer
+from streamlib.gateway.watch.page import LiveView
 from streamlib.gateway.watch.request_log import (
     FIELDS,
     LOGGED_CHANGES,

@@ -15,9 +15,14 @@ import pytest
 from streamlib.client.credentials import Secret
 from streamlib.gateway import Exchange, gateway
 from streamlib.gateway.watch.health import Readiness
-from streamlib.gateway.watch.live_view import SHOWN_ERRORS, SHOWN_STREAMS, LiveView
-from streamlib.gateway.watch.page import Page
-from streamlib.gateway.watch.page_access import SESSION_SECONDS, PageAccess
+from streamlib.gateway.watch.page import (
+    SESSION_SECONDS,
+    SHOWN_ERRORS,
+    SHOWN_STREAMS,
+    LiveView,
+    Page,
+    PageAccess,
+)
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall

@@ -25,7 +25,7 @@ from streamlib import (
     parser,
     user,
 )
-from streamlib.wires.client_sdks import encoder_options
+from streamlib.wires.encoders import encoder_options
 from tests.support.chat_streams import chunk, delta_chunk, events_of
 
 FOUND = {"type": "tool_reference", "tool": "web_search", "title": "Oslo", "url": "https://o.test"}
