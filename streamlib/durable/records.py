@@ -1,4 +1,4 @@
-"""Cursors, records and events as they are stored in a log, and what an engine does to store them."""
+"""Cursors, records and events as a log stores them, and what an engine does to store them."""
 
 from __future__ import annotations
 
