@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from streamlib.cli.arguments import CommandError
 from streamlib.request.conversation import History
-from streamlib_parsers import Image, ResponseItem, ToolSpec
-from streamlib_parsers.item_base import detected_type
+from streamlib_parsers import ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
 
 if TYPE_CHECKING:
     from streamlib.recording import Recording
-
-IMAGE_BYTES: Final = 20 << 20
-"""Limit of an image file: no provider accepts a larger image."""
 
 
 def open_history(name: str) -> list[ResponseItem]:
@@ -68,24 +63,6 @@ def read_tools(name: str) -> list[ToolSpec]:
                     f"{name}: tool {index} has an unknown key {key!r}; the keys are {keys}"
                 )
     return tools
-
-
-def read_image(name: str) -> Image:
-    """Reads an image; its media type is taken from its first bytes, not from the file name.
-
-    Raises:
-        CommandError: the file is too large, or not an image that models accept.
-    """
-    data = _read(name)
-    if len(data) > IMAGE_BYTES:
-        raise CommandError(
-            f"{name}: {len(data):,} bytes; an image may have at most {IMAGE_BYTES:,}"
-        )
-    encoded = b64encode(data).decode("ascii")
-    media_type = detected_type(encoded)
-    if media_type.startswith("image/"):
-        return Image(data=encoded, media_type=media_type)
-    raise CommandError(f"{name}: not an image of a type that models accept (PNG, JPEG, GIF, WebP)")
 
 
 def check_record_file(name: str) -> None:

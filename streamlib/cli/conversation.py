@@ -24,7 +24,6 @@ from streamlib.cli.chat_files import (
     append_recordings,
     check_record_file,
     open_history,
-    read_image,
     read_tools,
     save_history,
 )
@@ -413,6 +412,18 @@ def read_attachment(name: str) -> Attachment:
     if media_type.startswith("audio/"):
         return Audio(data=encoded, media_type=media_type)
     return Document(data=encoded, media_type=media_type, name=shown)
+
+
+def read_image(name: str) -> Image:
+    """Reads an attachment that has to be an image.
+
+    Raises:
+        CommandError: as `read_attachment`, or it is no image that models accept.
+    """
+    image = read_attachment(name)
+    if isinstance(image, Image):
+        return image
+    raise CommandError(f"{name}: not an image of a type that models accept (PNG, JPEG, GIF, WebP)")
 
 
 def media_type_of(data: bytes) -> str | None:

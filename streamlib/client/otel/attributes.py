@@ -72,7 +72,7 @@ def request_attributes(prompt: Prompt | None, request: Request) -> dict[str, Any
         prompt: what the request was built from; None where the caller gave a `Request`.
         request: what is sent.
     """
-    sent = _settings(prompt, request)
+    sent = decoded(request, "parse_settings", prompt)
     wanted = prompt or sent
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": operation_name(request.wire_api),
@@ -148,19 +148,23 @@ def with_older_names(attributes: dict[str, Any]) -> dict[str, Any]:
     return {**attributes, **older}
 
 
-def _settings(prompt: Prompt | None, request: Request) -> Prompt:
-    """What the request asks for, as it was sent."""
+def decoded(request: Request, reader: str, otherwise: Prompt | None = None) -> Prompt:
+    """What a request says, as it was sent.
+
+    Args:
+        request: the request.
+        reader: the function of `wires.decoders` that reads it.
+        otherwise: the result where it cannot be read.
+    """
     # By name at run time: clients and wires do not import each other.
     decoders: Any = importlib.import_module("streamlib.wires.decoders")
+    path = urlsplit(request.url).path
     try:
-        sent: Prompt = decoders.parse_settings(
-            request.wire_api,
-            request.body,
-            headers=request.headers,
-            path=urlsplit(request.url).path,
+        sent: Prompt = getattr(decoders, reader)(
+            request.wire_api, request.body, headers=request.headers, path=path
         )
-    except StreamError:  # `Prompt.extra` may hold anything
-        return prompt or Prompt()
+    except StreamError:  # `Prompt.extra`, and a request of the caller's own, may hold anything
+        return otherwise or Prompt()
     return sent
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
 
+from streamlib.client.otel.attributes import decoded
 from streamlib.pipeline.machine import Stage, without_loop
 from streamlib.pipeline.stages import as_stages, through
 from streamlib.request.build import Request
@@ -37,7 +37,6 @@ from streamlib_parsers.items import (
     ToolSpec,
     snake_case,
 )
-from streamlib_parsers.stream_error import StreamError
 
 Content: TypeAlias = Literal["none", "spans", "events", "both"]
 """Where content is recorded."""
@@ -73,7 +72,7 @@ class ContentWriter:
 
     def of_request(self, prompt: Prompt | None, request: Request) -> JsonObject:
         """The attributes of what was asked."""
-        return self.of_prompt(_decoded(request) if prompt is None else prompt)
+        return self.of_prompt(decoded(request, "parse_request") if prompt is None else prompt)
 
     def of_prompt(self, prompt: Prompt) -> JsonObject:
         """The same of a prompt."""
@@ -135,18 +134,6 @@ class ContentWriter:
         module: Any = importlib.import_module("streamlib.wires.missing_deltas")
         stages: Any = self._stages
         return accumulate(through(module.events_of(response), *stages)).text
-
-
-def _decoded(request: Request) -> Prompt:
-    """What a request of the caller's own says."""
-    decoders: Any = importlib.import_module("streamlib.wires.decoders")
-    try:
-        decoded: Prompt = decoders.parse_request(
-            request.wire_api, request.body, headers=request.headers, path=urlsplit(request.url).path
-        )
-    except StreamError:
-        return Prompt()
-    return decoded
 
 
 def item_parts(item: ResponseItem, *, with_bytes: bool = False) -> list[JsonObject]:

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.testing.frames import unframed
 from streamlib.testing.provider.behaviour import (
     JSON,
     Behaviour,
@@ -32,7 +33,6 @@ from streamlib.wires.frame_offsets import frame_offsets
 from streamlib.wires.routes import StoredRoute
 from streamlib_parsers.accumulate import Response, accumulate
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.resumable import Position, position_reader
@@ -108,7 +108,7 @@ class BackgroundResponse:
         # Fields of the request that the stream repeats: the encoder does not know the request.
         envelope, items = ENVELOPES[self.wire_api]
         for frame in self.frames[: self.sent or 1]:
-            reported = _data(frame).get(envelope)
+            reported = _data(self.wire_api, frame).get(envelope)
             if isinstance(reported, dict):
                 body.update({**reported, items: body.get(items)})
         if self.status is not None:
@@ -282,21 +282,19 @@ def _with_positions(wire_api: WireApi, body: bytes) -> list[bytes]:
 
 def _position(wire_api: WireApi, frame: bytes) -> Position | None:
     """The position of a frame; None if it has none."""
-    return position_reader(wire_api)(_payload(frame))
+    return position_reader(wire_api)(_payload(wire_api, frame))
 
 
-def _payload(frame: bytes) -> bytes:
-    framing = SSEFraming()
-    for read in (*framing.feed(frame), *framing.close()):
-        if read.data is not None:
-            return read.data
+def _payload(wire_api: WireApi, frame: bytes) -> bytes:
+    for _, payload in unframed(wire_api, frame):
+        return payload
     return b""
 
 
-def _data(frame: bytes) -> JsonObject:
+def _data(wire_api: WireApi, frame: bytes) -> JsonObject:
     """The event of a frame; empty for an end mark."""
     try:
-        event = msgspec.json.decode(_payload(frame))
+        event = msgspec.json.decode(_payload(wire_api, frame))
     except msgspec.DecodeError:
         return {}
     return event if isinstance(event, dict) else {}

@@ -22,6 +22,7 @@ import h11
 import msgspec
 from anyio.abc import SocketStream, TaskGroup
 
+from streamlib.testing.frames import unframed
 from streamlib.testing.provider.behaviour import ReceivedRequest, ServedResponse
 from streamlib.testing.provider.connections import reset_on_close
 from streamlib.testing.provider.provider import Loopback
@@ -34,7 +35,6 @@ from streamlib.transport.websocket import (
 )
 from streamlib.wires.faults import MALFORMED, Fault, fault_index
 from streamlib.wires.routes import Route, route
-from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.stream_error import StreamError
@@ -399,14 +399,11 @@ def _input(value: JsonObject) -> list[Any]:
 
 def _events(served: ServedResponse) -> Iterator[JsonObject]:
     """The events of an SSE stream, decoded from JSON."""
-    framing = SSEFraming(LIMITS)
-    frames = [*framing.feed(b"".join(served.chunks)), *framing.close()]
-    for frame in frames:
-        if frame.data is None or frame.data.startswith(b"[DONE]"):
-            continue
-        event = msgspec.json.decode(frame.data)
-        event.setdefault("type", frame.event)
-        yield event
+    for name, data in unframed("responses", b"".join(served.chunks)):
+        if not data.startswith(b"[DONE]"):
+            event: JsonObject = msgspec.json.decode(data)
+            event.setdefault("type", name)
+            yield event
 
 
 def _error(served: ServedResponse) -> JsonObject:
