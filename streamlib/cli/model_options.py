@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,9 +61,9 @@ _FIELD: Final = re.compile(r"(?P<name>\w+)(?: +(?P<type>\w+))?(?: *: *(?P<about>
 _TYPES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
-def chosen_model(named: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
+def chosen_model(named: str | None) -> str | None:
     """The model named on the command line, else in the environment; None if neither names one."""
-    return named or environ.get(MODEL_VARIABLE) or None
+    return named or os.environ.get(MODEL_VARIABLE) or None
 
 
 def read_options(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:

@@ -66,8 +66,6 @@ _ANTHROPIC_SDK: Final = "anthropic 2.12.0, types/tool_union_param.py, November 2
 _OPENAI_SDK: Final = "openai 3.54.0, types/responses/tool_param.py, November 2026"
 _GENAI_SDK: Final = "google-genai 3.4.0, types.py `Tool`, November 2026"
 
-_DOMAINS: Final = {"allowed_domains": "allowed_domains", "blocked_domains": "blocked_domains"}
-
 # Of each tool the oldest version in the SDK is sent: every model and Vertex AI take it, and it has
 # every option that is portable. Later ones need models that call tools from code.
 ANTHROPIC: Final[Tools] = {

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from streamlib.testing.fuzz_targets import FuzzTarget, difference, find_target, target_of
+from streamlib.testing.fuzz_targets import FuzzTarget, difference, target_of
 from streamlib.testing.invariants import InvariantViolation
 from streamlib.testing.mutations import split_at
 
@@ -385,14 +385,3 @@ def _quoted(text: str) -> str:
     """The text as part of a docstring: printable, and without the docstring's end."""
     printable = text.encode("unicode_escape").decode("ascii")
     return printable.replace('"""', "'''").replace("\\", "\\\\")[:400]
-
-
-def replay_bodies(name: str, bodies: Iterable[bytes]) -> list[FuzzFinding]:
-    """The findings on saved bodies."""
-    target = find_target(name)
-    findings: list[FuzzFinding] = []
-    for body in bodies:
-        finding = find_failure(target, body)
-        if finding is not None:
-            findings.append(finding)
-    return findings

@@ -47,15 +47,7 @@ _OPENING: Final = b"[{"
 class StructureCounter:
     """Counts the structure of a JSON text, in time linear in its size."""
 
-    def __init__(self, depth: int = DEPTH, values: int = VALUES) -> None:
-        """Starts to count a text.
-
-        Args:
-            depth: maximum nesting.
-            values: maximum number of brackets, colons and commas.
-        """
-        self._depth_limit = depth
-        self._value_limit = values
+    def __init__(self) -> None:
         self._depth = 0
         """Number of open brackets."""
         self._values = 0
@@ -84,16 +76,16 @@ class StructureCounter:
             self._in_string = not self._in_string
         structure = outside.translate(None, _NOT_STRUCTURE)
         self._values += len(structure)
-        if self._values > self._value_limit:
-            message = f"the request body has more than {self._value_limit} JSON values"
+        if self._values > VALUES:
+            message = f"the request body has more than {VALUES} JSON values"
             raise StreamError(ErrorInfo("request_too_large", message, code="values"))
         for bracket in structure.translate(None, _NOT_BRACKETS):
             if bracket not in _OPENING:
                 self._depth -= 1
                 continue
             self._depth += 1
-            if self._depth > self._depth_limit:
-                message = f"JSON is nested deeper than {self._depth_limit} levels"
+            if self._depth > DEPTH:
+                message = f"JSON is nested deeper than {DEPTH} levels"
                 raise StreamError(ErrorInfo("request_too_large", message, code="nesting"))
 
 

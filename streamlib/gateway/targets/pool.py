@@ -15,7 +15,7 @@ one whose cooldown ends first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -139,7 +139,7 @@ class Slot:
         self._pool = pool
         self._is_trial = is_trial
         """Whether this is the request that tries the target after its cooldown."""
-        self._started = pool.now()
+        self._started = anyio.current_time()
 
     def __enter__(self) -> Slot:
         return self
@@ -173,13 +173,8 @@ class Slot:
 class TargetPool:
     """The targets of all routes, with their streams and failures."""
 
-    def __init__(self, now: Callable[[], float] = anyio.current_time) -> None:
-        """Makes a pool without any failures.
-
-        Args:
-            now: returns monotonic seconds.
-        """
-        self.now = now
+    def __init__(self) -> None:
+        """Makes a pool without any failures."""
         self._open: dict[str, int] = {}
         """Slot of a target -> number of its open streams. A slot without any is removed, so that
         those of former routes do not stay."""
@@ -250,7 +245,7 @@ class TargetPool:
         health = self._health.get(target.name)
         if health is None:
             return True
-        return health.until <= self.now() and not health.is_tried
+        return health.until <= anyio.current_time() and not health.is_tried
 
     def _ready_at(self, target: RouteTarget) -> float:
         return self._health[target.name].until
@@ -330,7 +325,7 @@ class TargetPool:
         """Ends a cooldown, because a request that was sent after its start received a response."""
         health = self._health.get(target.name)
         if health is not None and started >= health.since:
-            health.until = min(health.until, self.now())
+            health.until = min(health.until, anyio.current_time())
 
     def succeeded(self, target: RouteTarget, started: float) -> None:
         """A request completed. If it was sent before the cooldown began, it does not end it."""
@@ -357,7 +352,7 @@ class TargetPool:
         if error.retry_after is not None:
             seconds = max(seconds, min(error.retry_after, LONGEST_COOLDOWN))
         if seconds > 0:
-            now = self.now()
+            now = anyio.current_time()
             health.cooldowns += 1
             health.since, health.until = now, now + seconds
             name = log_name(f"{target.provider.name}:{target.resolved.model}")
@@ -375,7 +370,7 @@ class TargetPool:
 
     def cooling(self) -> dict[str, float]:
         """Name -> remaining seconds, for each target that cools down."""
-        now = self.now()
+        now = anyio.current_time()
         return {
             name: round(health.until - now, 3)
             for name, health in self._health.items()

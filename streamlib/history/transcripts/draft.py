@@ -55,30 +55,29 @@ class TranscriptDraft:
         self._origin = origin
         """Where signed state was made, by the caller's account; None: at the usual provider."""
 
-    def add(self, items: Iterable[ResponseItem], provider: str | None = None) -> None:
+    def add(self, items: Iterable[ResponseItem]) -> None:
         """Appends items, with the origin of this transcript.
 
         Args:
             items: as a wire's decoder gives them: their origin is the wire.
-            provider: the provider that the transcript names.
         """
         for item in items:
-            self.items.append(self._with_origin(item, provider))
+            self.items.append(self._with_origin(item))
 
-    def _with_origin(self, item: ResponseItem, provider: str | None) -> ResponseItem:
+    def _with_origin(self, item: ResponseItem) -> ResponseItem:
         made = item.origin
         if made is None or made.provider is not None or made.wire_api is None:
             return item
         if self._origin is not None and self._origin.wire_api == made.wire_api:
             return replace(item, origin=self._origin)
-        name = provider or PROVIDERS.get(made.wire_api) or _chat_provider(item)
+        name = PROVIDERS.get(made.wire_api) or _chat_provider(item)
         return replace(item, origin=Origin(made.wire_api, name))
 
-    def take_prompt(self, prompt: Prompt, provider: str | None = None) -> None:
+    def take_prompt(self, prompt: Prompt) -> None:
         """Appends the items of a decoded body, and takes its instructions."""
         if prompt.instructions is not None and self.instructions is None:
             self.instructions = prompt.instructions
-        self.add(prompt.items, provider)
+        self.add(prompt.items)
 
 
 def _chat_provider(item: ResponseItem) -> str | None:

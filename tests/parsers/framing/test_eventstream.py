@@ -33,6 +33,7 @@ from tests.support.eventstream_messages import (
     EVENT,
     EVERY_TYPE,
     damaged,
+    decode_message,
     events,
     header,
     messages_of,
