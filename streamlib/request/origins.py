@@ -21,7 +21,7 @@ Nothing else is dropped silently: each downgrade is a `Change` in the report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -94,6 +94,16 @@ def is_own(item: ResponseItem, wire_api: WireApi) -> bool:
     come back to a provider that refuses it. A request differs (`same_origin`): its caller vouches.
     """
     return item.origin is not None and item.origin.wire_api == wire_api
+
+
+def name_of(origin: Origin | None, names: Mapping[str, Origin]) -> str | None:
+    """The name that another library has for the provider that made an item; None if it has none."""
+    for name, known in names.items():
+        if origin is None or origin.wire_api != known.wire_api:
+            continue
+        if origin.provider in (None, known.provider):
+            return name
+    return None
 
 
 def opaque_state(item: ResponseItem) -> str | None:

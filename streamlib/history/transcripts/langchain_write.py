@@ -14,7 +14,7 @@ from streamlib.history.transcripts.langchain import ORIGINS
 from streamlib.history.transcripts.langchain_parts import written_content, written_part
 from streamlib.history.transcripts.wire_lists import wire_list
 from streamlib.request.history import OUTPUTS, IndexedItem, drop_incomplete
-from streamlib.request.origins import OTHER_PROVIDER, as_text
+from streamlib.request.origins import OTHER_PROVIDER, as_text, name_of
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
@@ -97,7 +97,7 @@ class _LangChainWriter:
             return True
         if isinstance(item, BUILT_IN_CALLS + BUILT_IN_OUTPUTS):
             return False  # their outputs are no messages of LangChain
-        return _provider_of(item.origin) is not None and _block_wire(item) is not None
+        return name_of(item.origin, ORIGINS) is not None and _block_wire(item) is not None
 
     def _output(self, item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem) -> None:
         self._response = None
@@ -111,7 +111,7 @@ class _LangChainWriter:
 
     def _add_to_response(self, entry: IndexedItem) -> None:
         item = entry.item
-        provider = _provider_of(item.origin)
+        provider = name_of(item.origin, ORIGINS)
         is_other = provider is not None and self._provider not in (None, provider)
         is_next = item.response_id is not None and item.response_id != self._response_id
         if self._response is None or is_other or is_next:
@@ -206,16 +206,6 @@ def _block_wire(item: ResponseItem) -> WireApi | None:
     if item.origin is None or item.origin.wire_api not in BLOCK_WIRES:
         return None
     return item.origin.wire_api
-
-
-def _provider_of(origin: Origin | None) -> str | None:
-    """LangChain's name of the provider that made an item."""
-    for name, known in ORIGINS.items():
-        if origin is None or origin.wire_api != known.wire_api:
-            continue
-        if origin.provider in (None, known.provider):
-            return name
-    return None
 
 
 def _args(item: FunctionCall) -> Any:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from streamlib.request.origins import name_of
 from streamlib_parsers.items import JsonObject, Origin, Reasoning, ResponseItem
 
 ORIGINS: Final[dict[str, Origin]] = {
@@ -81,7 +82,7 @@ def provider_metadata(item: ResponseItem) -> JsonObject:
 
     Also {} for state of a provider that the SDK has no name for.
     """
-    name = _provider_name(item.origin)
+    name = name_of(item.origin, ORIGINS)
     values: JsonObject = {}
     if isinstance(item, Reasoning) and name is not None:
         values = _reasoning_state(item, ORIGINS[name])
@@ -90,16 +91,6 @@ def provider_metadata(item: ResponseItem) -> JsonObject:
     if name is None or not values:
         return {}
     return {name: values}
-
-
-def _provider_name(origin: Origin | None) -> str | None:
-    """The SDK's name of the provider that made an item."""
-    for name, known in ORIGINS.items():
-        if origin is None or origin.wire_api != known.wire_api:
-            continue
-        if origin.provider in (None, known.provider):
-            return name
-    return None
 
 
 def _signature_key(origin: Origin | None) -> str:
