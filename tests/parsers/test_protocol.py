@@ -29,7 +29,7 @@ from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.build_kind import compiled
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.framing import Frame
-from streamlib_parsers.items import Origin, WireApi
+from streamlib_parsers.items import Origin
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import WIRE_APIS, Parser
@@ -60,7 +60,7 @@ def test_parser_reads_a_bytearray() -> None:
 def test_ended_response_leaves_nothing_to_the_collector(wire: WireApi, size: int) -> None:
     """Complete, or truncated: what refers to itself stays in memory until the collector runs."""
     call = SampleCall("call_0", "f", ['{"k":', "1}"])
-    events = list(getattr(bodies, wire)([SampleReasoning(["a"]), SampleText(["b"]), call]))
+    events = bodies.body(wire, (SampleReasoning(["a"]), SampleText(["b"]), call))
     events_of(wire, b"".join(events))  # loads the modules of the wire
     was_enabled = gc.isenabled()
     gc.disable()

@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterable
 
-from streamlib_parsers.errors import ErrorInfo, malformed
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.framing.eventstream import (
     AwsMessage,
     EventStreamFraming,
@@ -75,19 +75,3 @@ def damaged(body: bytes, bits: Iterable[int]) -> bytes:
     for bit in bits:
         changed[bit >> 3] ^= 1 << (bit & 7)
     return bytes(changed)
-
-
-def decode_message(data: bytes, limits: Limits = LIMITS) -> AwsMessage:
-    """Decodes the one message that `data` holds, with all its headers.
-
-    Raises:
-        ParseFailure: `truncated`, `malformed` or `limit_exceeded`.
-    """
-    framing = EventStreamFraming(limits)
-    messages = framing.messages(data)
-    framing.close()
-    if framing.failure is not None:
-        raise framing.failure
-    if len(messages) != 1:
-        raise malformed(f"event stream: expected one message, found {len(messages)}")
-    return messages[0]

@@ -33,7 +33,6 @@ from tests.support.eventstream_messages import (
     EVENT,
     EVERY_TYPE,
     damaged,
-    decode_message,
     events,
     header,
     messages_of,
