@@ -6,6 +6,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from streamlib.inspection.file_parts import FilePart, bytes_of, text_of
@@ -336,9 +337,7 @@ def open_json(part: FilePart) -> list[FilePart]:
             continue
         gathering.done(text.count(_DONE, previous, entry.start))
         previous = entry.end
-        raw = bytes_of(text[entry.start : entry.end])
-        one_line = raw if b"\n" not in raw else _json(entry.value)
-        if not gathering.add_object(entry.value, one_line, ""):
+        if not gathering.add_object(entry.value, _one_line(text, entry), ""):
             _gather_inside(gathering, entry.value)
     rest = text[previous:]
     gathering.done(rest.count(_DONE))
@@ -392,10 +391,30 @@ def _gather_text(gathering: _Gathering, text: str, key: str) -> None:
     elif _STREAM_START.match(data):
         if b"{" in data or _DONE in text:
             gathering.add_text(data, key)
+    elif text.strip() == _DONE:
+        gathering.done(1)
+    elif _gather_only_object(gathering, text, key):
+        return
     elif _holds_body(data):
         gathering.add_whole(data)
     elif is_base64(data):
         gathering.add_whole(b64decode(data))
+
+
+def _gather_only_object(gathering: _Gathering, text: str, key: str) -> bool:
+    """Adds the one object of a text, if it is a body or a frame: `got {"id": …}`.
+
+    What has lines in front of it, such as headers, is a form of its own.
+    """
+    found = list(islice(objects_in(text), 2))
+    if len(found) != 1 or not found[0].is_certain or "\n" in text[: found[0].start].strip():
+        return False
+    return gathering.add_object(found[0].value, _one_line(text, found[0]), key)
+
+
+def _one_line(text: str, found: JsonInText) -> bytes:
+    raw = bytes_of(text[found.start : found.end])
+    return raw if b"\n" not in raw else _json(found.value)
 
 
 def _holds_body(data: bytes) -> bool:

@@ -206,6 +206,13 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "a JSON log with an object a line": "".join(
         json_line(event={"chunk": json.loads(payload)}) for payload in _PAYLOADS
     ).encode(),
+    "a JSON log with an object in a string a line": "".join(
+        json_line(msg=payload) for payload in [*_PAYLOADS, "[DONE]"]
+    ).encode(),
+    "a JSON log with words and an object a line": "".join(
+        json_line(message=f"got {payload}") for payload in _PAYLOADS
+    ).encode(),
+    "a JSON list of objects in strings": json.dumps([*_PAYLOADS, "[DONE]"]).encode(),
     "a log of Docker": "".join(
         json.dumps({"log": line + "\n", "stream": "stdout"}) + "\n"
         for line in text(CHAT).split("\n")

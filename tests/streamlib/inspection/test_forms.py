@@ -22,7 +22,7 @@ from streamlib.inspection.http_forms import is_binary
 from streamlib.inspection.inspector import inspected, read_capture
 from streamlib.inspection.text_forms import objects_in
 from streamlib.inspection.wire_markers import likely_wire
-from streamlib_parsers.items import FunctionCall
+from streamlib_parsers.items import FunctionCall, JsonObject
 from streamlib_parsers.response import Response
 from tests.support import awkward_captures as awkward
 from tests.support.awkward_captures import (
@@ -122,6 +122,10 @@ def test_every_wire_is_opened_in_every_kind_of_text(path: Path) -> None:
         stored["json log"] = "".join(
             json_line(chunk=json.loads(payload)) for payload in payloads
         ).encode()
+        stored["json log of strings"] = "".join(
+            json_line(data=payload.decode()) for payload in payloads
+        ).encode()
+        stored["json list of strings"] = json.dumps([each.decode() for each in payloads]).encode()
         stored["log"] = "".join(log(f"got {payload.decode()}") for payload in payloads).encode()
     for form, data in stored.items():
         assert said_in(data) == expected, form
@@ -223,6 +227,21 @@ def test_list_of_chunks_may_be_cut_anywhere() -> None:
         [capture] = captures_in(text[:length])
         assert CHAT.startswith(capture.recording.body)
         assert len(capture.recording.body) > len(CHAT) // 3
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "Hel"}}]},
+        {"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]},
+        {"message": {"role": "assistant", "content": "Hel"}, "done": False},
+    ],
+)
+def test_chunk_alone_is_truncated(chunk: JsonObject) -> None:
+    alone = json.dumps(chunk)
+    for data in (alone, json_line(msg=alone), json.dumps([alone]), log(f"got {alone}")):
+        [(status, text, _, _)] = said_in(data.encode())
+        assert (status, text) == ("failed", "Hel"), data
 
 
 def test_ids_that_change_with_each_chunk_make_one_response() -> None:

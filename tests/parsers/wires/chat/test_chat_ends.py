@@ -442,6 +442,20 @@ def test_body_is_complete_without_reason_and_text() -> None:
     assert (response.status, response.stop_reason, response.items) == ("completed", "other", ())
 
 
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"object": "chat.completion.chunk", "choices": [{"message": {"content": "Hel"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": None}]},
+        {"data": {"choices": [{"delta": {"content": "Hel"}}]}, "success": True},
+    ],
+)
+def test_chunk_in_place_of_a_body_is_truncated(chunk: Any) -> None:
+    response = accumulate(body_events(chunk))
+    assert response.error is not None
+    assert (response.error.kind, response.text) == ("truncated", "Hel")
+
+
 def test_filtered_choice_of_a_body_needs_no_message() -> None:
     """A14: Azure leaves the message out; the verdict is metadata."""
     verdict = {"hate": {"filtered": True, "severity": "high"}}
