@@ -192,6 +192,15 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "Python logging of a literal": (
         log("sending") + log(f"received {CHAT!r} in 1.2 s") + log("done")
     ).encode(),
+    "Python logging of a literal for each frame": "".join(
+        log(f"chunk {payload!r}") for payload in [*payloads_of(CHAT), b"[DONE]"]
+    ).encode(),
+    "Python logging of a literal for each chunk": "".join(
+        log(f"chunk {start} {CHAT[start : start + 300]!r}") for start in range(0, len(CHAT), 300)
+    ).encode(),
+    "Python logging of a dict for each frame": "".join(
+        log(f"got {json.loads(payload)!r}") for payload in _PAYLOADS
+    ).encode(),
     "Python logging of a line each": "".join(
         log(f"chunk: {payload}") for payload in [*_PAYLOADS, "[DONE]"]
     ).encode(),
@@ -245,6 +254,7 @@ BODY_CAPTURES: Final[dict[str, bytes]] = {
     "a body in a string in a string": json.dumps(json.dumps(text(BODY))).encode(),
     "a body with escaped quotes": text(BODY).replace("\\", "\\\\").replace('"', '\\"').encode(),
     "a dict that Python printed": repr(json.loads(BODY)).encode(),
+    "a log line with a dict that Python printed": log(f"got {json.loads(BODY)!r} (200)").encode(),
     "a log line with a body": log(f"response {text(BODY)} (200)").encode(),
     "a log line with an indented body": log(
         "response " + json.dumps(json.loads(BODY), indent=2)

@@ -18,9 +18,9 @@ from streamlib.inspection import forms, several
 from streamlib.inspection.capture import Capture, capture_of_part, events_of
 from streamlib.inspection.file_parts import UnreadableFile, part_of
 from streamlib.inspection.forms import FORMS, open_file
+from streamlib.inspection.gathering import objects_in
 from streamlib.inspection.http_forms import is_binary
 from streamlib.inspection.inspector import inspected, read_capture
-from streamlib.inspection.text_forms import objects_in
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib_parsers.items import FunctionCall, JsonObject
 from streamlib_parsers.response import Response
@@ -126,6 +126,11 @@ def test_every_wire_is_opened_in_every_kind_of_text(path: Path) -> None:
             json_line(data=payload.decode()) for payload in payloads
         ).encode()
         stored["json list of strings"] = json.dumps([each.decode() for each in payloads]).encode()
+        frames = [b"data: " + payload + b"\n\n" for payload in payloads]
+        stored["log of literals"] = "".join(log(f"{frame!r}") for frame in frames).encode()
+        stored["log of chunks"] = "".join(
+            log(f"chunk {body[start : start + 300]!r}") for start in range(0, len(body), 300)
+        ).encode()
         stored["log"] = "".join(log(f"got {payload.decode()}") for payload in payloads).encode()
     for form, data in stored.items():
         assert said_in(data) == expected, form
@@ -218,6 +223,28 @@ def test_mixed_streams_are_separated_by_their_ids(lead: int, is_log: bool) -> No
 def test_comma_behind_the_last_string_of_a_list(end: str) -> None:
     text = json.dumps([CHAT[:99].decode(), CHAT[99:].decode()])
     assert said_in(text[:-1].encode() + end.encode()) == said_in(CHAT)
+
+
+def test_one_frame_whose_text_has_lines_is_a_stream() -> None:
+    """It looked like a line with escaped line ends, which was opened again and again."""
+    chunk = json.dumps({"choices": [{"index": 0, "delta": {"content": "a\n\nb"}}]})
+    frame = f"data: {chunk}\n\n"
+    for data in (frame, frame[:-5], log(f"{frame.encode()!r}")):
+        assert [text for _, text, _, _ in said_in(data.encode())] in (["a\n\nb"], [""])
+
+
+def test_literals_behind_other_words_are_other_responses() -> None:
+    ids = [f"chatcmpl-{name}" for name in "ab"]
+    chunks = [
+        [f'data: {{"id":"{each}","choices":[{{"delta":{{"content":"{n} "}}}}]}}\n\n' for n in "12"]
+        for each in ids
+    ]
+    lines = [
+        log(f"{name}: {chunks[place][n].encode()!r}")
+        for n in range(2)
+        for place, name in enumerate(("writer", "critic"))
+    ]
+    assert [text for _, text, _, _ in said_in("".join(lines).encode())] == ["1 2 ", "1 2 "]
 
 
 def test_list_of_chunks_may_be_cut_anywhere() -> None:
