@@ -260,12 +260,16 @@ def test_finding_shows_results_as_they_are() -> None:
     assert text == 'result 1: unsplit "é", split nothing'
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
 def test_command_exits_with_0_when_nothing_fails(
-    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    at: int, mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Wherever the option stands: `--time` before the target, between it and a file, and last."""
     seed = tmp_path / "seed"
     seed.write_bytes(b"data: 1\n\n")
-    assert main(["fuzz", f"{mine}:Complete", str(seed), "--time", "0.2"]) == 0
+    words = [f"{mine}:Complete", str(seed)]
+    words[at:at] = ["--time", "0.2"]
+    assert main(["fuzz", *words]) == 0
     assert "no failure found" in capsys.readouterr().out
 
 
