@@ -53,7 +53,9 @@ def resolve_target(
     base = base_url or provider.wire_urls.get(chosen) or provider.base_url
     if not base:
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
-    if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
+    if not model:
+        raise invalid_request("'model' is missing: it names the model", "model")
+    if any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
     if any("\ud800" <= char <= "\udfff" for char in model):
         raise invalid_request(f"a model's name is valid Unicode, not {model!r:.100}", "model")

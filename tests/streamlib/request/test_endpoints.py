@@ -21,3 +21,9 @@ def test_model_with_dots_or_slashes_inside_is_one_segment(model: str) -> None:
     url = build("hi", model, provider="bedrock", base_url="https://host.example").url
     encoded = model.replace("/", "%2F")
     assert url == f"https://host.example/model/{encoded}/converse-stream"
+
+
+def test_missing_model_is_named() -> None:
+    """It was said to have blanks."""
+    with pytest.raises(StreamError, match="'model' is missing"):
+        build("hi", "", provider="openai")
