@@ -126,10 +126,13 @@ class Gathering:
 
         What has lines in front of it, such as headers, is a form of its own.
         """
-        found = list(islice(objects_in(text), 2))
-        if len(found) != 1 or not found[0].is_certain or "\n" in text[: found[0].start].strip():
+        entries = list(islice(objects_in(text), 2))
+        if len(entries) != 1 or not entries[0].is_certain:
             return False
-        return self.add_object(found[0].value, one_line(text, found[0]), key)
+        [entry] = entries
+        if "\n" in text[: entry.start].strip():
+            return False
+        return self.add_object(entry.value, one_line(text, entry), key)
 
     def _add_frame(self, wire_api: WireApi, data: bytes, key: str) -> None:
         if self._wire != wire_api:
@@ -207,7 +210,7 @@ def json_bytes(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def one_line(text: str, found: JsonInText) -> bytes:
+def one_line(text: str, entry: JsonInText) -> bytes:
     """The bytes of an object, without line ends."""
-    raw = bytes_of(text[found.start : found.end])
-    return raw if b"\n" not in raw else json_bytes(found.value)
+    raw = bytes_of(text[entry.start : entry.end])
+    return raw if b"\n" not in raw else json_bytes(entry.value)

@@ -21,7 +21,7 @@ _LITERAL_START: Final = re.compile(
 )
 """What begins with a quote that JSON has not: a Python literal with a body in it."""
 
-_WORDS: Final = 200
+_PREFIX_CHARACTERS: Final = 200
 """Maximum of characters in front of a literal that tell which stream of a log it is of."""
 _DIGITS: Final = re.compile(r"\d+")
 
@@ -40,52 +40,52 @@ def holds_literal(data: bytes) -> bool:
 def open_literals(part: FilePart) -> list[FilePart]:
     """What Python literals hold.
 
-    Neighbours are the chunks of one stream, and so are those that stand behind the same words in
+    Neighbours are the chunks of one stream, and so are those that stand behind the same prefix in
     the lines of a log.
     """
     text = text_of(part.body)
     start = _LITERAL_START.search(text)
     gatherings: dict[str, Gathering] = {}
-    words = ""
+    prefix = ""
     end = -1
     truncation = None
     offset = start.start() if start is not None else len(text)
     for literal in _LITERAL.finditer(text, offset):
         is_next = end >= 0 and not text[end : literal.start()].strip("\r\n\t ,;[]()")
-        before = words if is_next else _words_before(text, literal.start())
+        before = prefix if is_next else _prefix_of(text, literal.start())
         is_start = is_next or _LITERAL_START.match(text, literal.start()) is not None
         gathering = gatherings.get(before)
         if gathering is None and is_start:
             gathering = gatherings[before] = Gathering(part)
         if gathering is None or not (is_start or gathering.continues(before)):
             continue
-        words = before
-        _gather(gathering, unescaped(literal["text"], as_bytes=bool(literal["prefix"])), words)
+        prefix = before
+        _gather(gathering, unescaped(literal["text"], as_bytes=bool(literal["prefix"])), prefix)
         end = literal.end()
         truncation = None if literal["end"] else "its Python literal has no end"
     for gathering in gatherings.values():
         gathering.end()
     parts = {before: gathering.parts for before, gathering in gatherings.items()}
-    if truncation is not None and parts[words]:
-        parts[words][-1] = parts[words][-1].holding(parts[words][-1].body, truncation)
+    if truncation is not None and parts[prefix]:
+        parts[prefix][-1] = parts[prefix][-1].holding(parts[prefix][-1].body, truncation)
     return list(chain.from_iterable(parts.values()))
 
 
-def _words_before(text: str, offset: int) -> str:
+def _prefix_of(text: str, offset: int) -> str:
     """What stands in front of a literal in its line, without the digits of times and numbers."""
-    line = text[max(offset - _WORDS, 0) : offset].rpartition("\n")[2]
+    line = text[max(offset - _PREFIX_CHARACTERS, 0) : offset].rpartition("\n")[2]
     return _DIGITS.sub("0", line)
 
 
-def _gather(gathering: Gathering, data: bytes, words: str) -> None:
+def _gather(gathering: Gathering, data: bytes, prefix: str) -> None:
     """Adds a piece of a stream, or the object of one frame: that has no line end behind it."""
     text = text_of(data)
     if text == DONE:
         gathering.done(1)
         return
     is_object = text.startswith("{") and text.endswith("}")
-    if not (is_object and gathering.add_only_object(text, words)):
-        gathering.add_text(data, words)
+    if not (is_object and gathering.add_only_object(text, prefix)):
+        gathering.add_text(data, prefix)
 
 
 def is_printed_dict(data: bytes) -> bool:

@@ -356,12 +356,9 @@ def _time_of(record: logging.LogRecord) -> str:
 class TextFormatter(logging.Formatter):
     """Formats a record as its time (UTC) and its text."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(message)s")
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """The time of a record."""
-        return _time_of(record)
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        return f"{_time_of(record)} {super().format(record)}"
 
 
 class JsonFormatter(logging.Formatter):
