@@ -162,7 +162,7 @@ async def test_legal_reasons_cool_nothing_down() -> None:
     assert not pool.cooling()
 
 
-def test_page_says_which_status_leads_to_the_next() -> None:
+def test_table_of_statuses_is_what_the_pool_decides() -> None:
     page = (ROOT / "docs/gateway/routes.md").read_text(encoding="utf-8")
     table = page.partition("<!-- table: what a status leads to -->")[2].partition("<!-- end")[0]
     left = [*range(300, 309), *range(400, 600)]
