@@ -27,7 +27,8 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         raise malformed(LEGACY, body, "legacy_schema")
     # A background interaction has no steps yet, but a status: as events of a stream may have.
     has_neither = steps is None and "status" not in interaction
-    if has_neither or "event_type" in interaction:
+    kind = bytes(interaction.get("event_type", b""))
+    if has_neither or kind.startswith(b'"interaction.'):
         raise malformed("the body is not an interaction", body)
     return _frames(interaction, steps or [])
 
