@@ -54,9 +54,10 @@ class Capture(Struct, frozen=True):
         # Providers also send an error as one body in response to a streaming request.
         if self.recording.status >= 400:
             return True
-        # Gemini's and Ollama's may as well be a chunk of a stream, and only its end tells.
-        has_own_shape = WIRE_SPECS[self.wire_api].json_is_complete_body
-        return has_own_shape and is_json_bytes(self.recording.body)
+        # Gemini's may as well be a chunk of a stream. So may Ollama's, but it says which.
+        spec = WIRE_SPECS[self.wire_api]
+        tells = spec.json_is_complete_body or spec.frames == "ndjson"
+        return tells and is_json_bytes(self.recording.body)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -271,6 +271,19 @@ def test_chunk_alone_is_truncated(chunk: JsonObject) -> None:
         assert (status, text) == ("failed", "Hel"), data
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_body_alone_is_complete_however_it_is_printed(indent: int | None) -> None:
+    message = {"role": "assistant", "content": "Hi"}
+    candidate = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
+    for body in (
+        {"choices": [{"index": 0, "message": message}]},
+        {"candidates": [candidate]},
+        {"message": message, "done": True, "done_reason": "stop"},
+    ):
+        [(status, text, _, _)] = said_in(json.dumps(body, indent=indent).encode())
+        assert (status, text) == ("completed", "Hi"), body
+
+
 def test_ids_that_change_with_each_chunk_make_one_response() -> None:
     chunks = [
         json.dumps({"id": f"c{n}", "choices": [{"delta": {"content": f"{n} "}, "index": 0}]})
