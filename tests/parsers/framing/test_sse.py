@@ -496,3 +496,15 @@ def test_only_a_bom_at_the_start_is_skipped(body: bytes, size: int) -> None:
         else:
             found += [frame.data for frame in framing.feed(chunk)]
     assert found == ([b"a"] if body == BOM_AT_START else [b"a", None, b"c"])
+
+
+@pytest.mark.parametrize("length", [1, 128, 129, 1000])
+def test_sse_name_is_the_same_in_a_second_stream(length: int) -> None:
+    """The first stream may leave its name for the second, unless it is longer than usual."""
+    name = "n" * length
+    for end in ("\n", "\r\n"):
+        event = f"event: {name}{end}data: 1{end}{end}".encode()
+        for _ in range(2):
+            framing = SSEFraming()
+            frames = [*framing.feed(event), *framing.feed(event), *framing.close()]
+            assert [(frame.event, frame.data) for frame in frames] == [(name, b"1")] * 2
