@@ -27,6 +27,7 @@ from tests.support.partitions import (
 )
 from tests.support.shared import CORPUS, Recording, each_vector, recordings, require, vectors
 from tests.support.sse_oracle import BODIES, BOM, oracle, report, run
+from tests.support.thorough import THOROUGH
 
 
 def events(frames: Iterable[Frame]) -> list[dict[str, str]]:
@@ -126,7 +127,7 @@ def test_no_partition_changes_a_recorded_body() -> None:
         ), recording.path.name
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=1_000 if THOROUGH else 300)
 @given(BODIES, st.data())
 @example(BOM + BOM + b"data: x\n\n", None)
 def test_any_body_in_any_partition_reads_as_the_standard(

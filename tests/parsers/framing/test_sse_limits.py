@@ -18,11 +18,12 @@ from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import LIMITS, MIB, Limits
 from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.sse_oracle import BODIES, oracle, report, run
+from tests.support.thorough import THOROUGH
 
 # ---------------------------------------------------------------- limits
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=1_000 if THOROUGH else 300)
 @given(BODIES, st.integers(4, 24), st.data())
 def test_limit_fails_at_the_same_byte_in_any_partition(
     body: bytes, limit: int, data: st.DataObject
@@ -138,7 +139,7 @@ def peak_of(chunks: Iterable[bytes], limits: Limits) -> tuple[int, SSEFraming, i
 )
 def test_endless_event_buffers_little_more_than_the_limit(chunk: bytes, limit: int) -> None:
     peak, framing, _ = peak_of(
-        (chunk for _ in range(6 * limit // len(chunk))), Limits(event_bytes=limit)
+        (chunk for _ in range(2 * limit // len(chunk))), Limits(event_bytes=limit)
     )
     assert framing.failure is not None
     assert peak <= 1.2 * limit + OF_THE_RUNNER

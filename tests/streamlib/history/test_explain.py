@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from streamlib.providers.cache_rules import CACHE_RULES, WIRE_RULES, cache_rule
 from streamlib.testing.strategies import histories
 from streamlib_parsers.items import JsonObject, WireApi
 from tests.support.cases import each_case
+from tests.support.thorough import THOROUGH
 
 CLAUDE = "anthropic:claude-sonnet-5"
 OPENAI = "openai:gpt-5.6"
@@ -593,6 +594,7 @@ WIRES: dict[WireApi, str] = {
 
 
 @pytest.mark.parametrize("wire_api", WIRES)
+@settings(max_examples=60 if THOROUGH else 25)
 @given(data=st.data())
 def test_conversation_that_goes_on_loses_nothing(wire_api: WireApi, data: st.DataObject) -> None:
     """Whatever it holds; what our own builder changes is named as such."""

@@ -61,6 +61,7 @@ from streamlib_parsers.wires.chat.reasoning_details import TEXT_OF
 from tests.support.loops import asyncio_alone
 from tests.support.sdks import openai
 from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
+from tests.support.thorough import THOROUGH
 
 PROMPT = Prompt(
     input="Weather?",
@@ -701,7 +702,7 @@ async def test_the_official_sdk_reads_recordings_of_every_wire(folder: str) -> N
     samples = recordings(folder, STREAMS)
     if not samples:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in samples[:: max(1, len(samples) // 12)]:
+    for recording in samples[:: max(1, len(samples) // (12 if THOROUGH else 6))]:
         p = parser(recording.wire)  # type: ignore[arg-type]
         events = [*p.feed(recording.body), *p.close()]
         response = accumulate(events)
