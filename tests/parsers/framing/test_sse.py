@@ -483,8 +483,8 @@ def test_first_event_is_single_unless_a_bom_stands_before_it() -> None:
     assert framing.single(b"data: a\n\n") is None
 
 
-@pytest.mark.parametrize("body", [BOM_AT_START, BOM_LATER])
-@pytest.mark.parametrize("size", [1, 2, 9, 10, 100])
+@each_case("body", [BOM_AT_START, BOM_LATER])
+@each_case("size", [1, 2, 9, 10, 100])
 def test_only_a_bom_at_the_start_is_skipped(body: bytes, size: int) -> None:
     """Read as a parser does: an event at once where it can be."""
     framing = SSEFraming()

@@ -156,8 +156,8 @@ def test_first_part_that_differs_is_named(
     assert found.lost_bytes > 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "path", "reason"),
+@each_case(
+    "changed, path, reason",
     [
         ({"tools": TOOLS[::-1]}, "/tools/0", "tools_changed"),
         ({"instructions": "Other."}, "/instructions", "input_changed"),
@@ -169,7 +169,7 @@ def test_first_part_that_differs_is_named(
         ({"service_tier": "flex"}, "/service_tier", "service_tier_changed"),
     ],
 )
-@pytest.mark.parametrize("model", [OPENAI, OLDER])
+@each_case("model", [OPENAI, OLDER])
 def test_openai_has_words_of_its_own(
     model: str, changed: dict[str, Any], path: str, reason: str
 ) -> None:

@@ -365,8 +365,8 @@ def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
         assert cut.response.items
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
+@each_case(
+    "data, message",
     [
         (har(entry("")), "export it with content"),
         (har(), "none of which is a response of an API"),

@@ -30,6 +30,7 @@ from streamlib.pipeline import (
 )
 from streamlib.testing import MODEL, sync_loopback
 from streamlib.testing.stage_samples import message_of
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 from tests.support.virtual_time import anyio_backend
 
@@ -161,7 +162,7 @@ async def test_awaited_function_ends_the_stream_with_its_error(name: str) -> Non
     assert source.closed > 0
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@each_case("name", PLAIN)
 async def test_function_without_loop_ends_the_stream_too(name: str) -> None:
     make, kind = PLAIN[name]
     source = EventsSource(EVENTS)
@@ -170,7 +171,7 @@ async def test_function_without_loop_ends_the_stream_too(name: str) -> None:
     assert source.closed > 0
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@each_case("name", PLAIN)
 def test_function_ends_a_sync_pipeline_too(name: str) -> None:
     make, kind = PLAIN[name]
     with pytest.raises(kind), pipe(iter(EVENTS), make()) as events:

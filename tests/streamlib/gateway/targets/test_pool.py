@@ -27,6 +27,7 @@ from streamlib.gateway.targets.pool import (
 from streamlib.gateway.targets.routes import RouteRule, RouteTable, RouteTarget, RouteTo, read_table
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from tests.support.cases import each_case
 from tests.support.gateways import (
     Upstream,
     error_response,
@@ -147,8 +148,8 @@ CONTENT_KINDS: Final[tuple[ErrorKind, ...]] = (
 )
 
 
-@pytest.mark.parametrize("status", [301, 405, 451, 499])
-@pytest.mark.parametrize("kind", CONTENT_KINDS)
+@each_case("status", [301, 405, 451, 499])
+@each_case("kind", CONTENT_KINDS)
 async def test_content_cools_nothing_down_whatever_the_status(kind: ErrorKind, status: int) -> None:
     pool, targets = TargetPool(), route_targets({"cooldown_failures": 1})
     await serve_one(pool, targets, error=ErrorInfo(kind, "no", status=status))
