@@ -17,17 +17,42 @@ RARE_COLLECTIONS: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector while tests run; Python's are 700, 10 and 10."""
 
 LONG_FILES: Final = (
-    "test_cross_wire.py",
-    "test_dialect_prefixes.py",
-    "test_dialects.py",
-    "test_request_fidelity.py",
-    "test_signals.py",
-    "test_stages_encoders.py",
-    "test_storm.py",
-    "test_style.py",
-    "test_type_confusion.py",
+    "tests/house/test_style.py",
+    "tests/parsers/dialects/test_dialect_prefixes.py",
+    "tests/parsers/dialects/test_dialects.py",
+    "tests/proof/test_storm.py",
+    "tests/properties/test_stages_encoders.py",
+    "tests/properties/test_type_confusion.py",
+    "tests/streamlib/gateway/test_signals.py",
 )
 """Few tests, many seconds."""
+
+SDK_FILES: Final = (
+    "tests/lab/drift/test_drift.py",
+    "tests/lab/gateway_failures/test_tables.py",
+    "tests/properties/test_request_fidelity.py",
+    "tests/streamlib/client/test_retry.py",
+    "tests/streamlib/gateway/clients/test_named_clients.py",
+    "tests/streamlib/history/transcripts/test_source.py",
+    "tests/streamlib/providers/test_providers.py",
+    "tests/streamlib/request/test_hosted_tools.py",
+    "tests/streamlib/testing/provider/strict/test_fields.py",
+    "tests/streamlib/testing/provider/strict/test_provider.py",
+    "tests/streamlib/testing/provider/test_background_sdks.py",
+    "tests/streamlib/testing/provider/test_websocket.py",
+    "tests/streamlib/wires/chat/test_build_replay.py",
+    "tests/streamlib/wires/chat/test_encode.py",
+    "tests/streamlib/wires/gemini/test_build.py",
+    "tests/streamlib/wires/gemini/test_encode.py",
+    "tests/streamlib/wires/interactions/test_official_sdk.py",
+    "tests/streamlib/wires/invoke/test_encode.py",
+    "tests/streamlib/wires/messages/test_encode.py",
+    "tests/streamlib/wires/responses/test_build_replay.py",
+    "tests/streamlib/wires/responses/test_encode.py",
+    "tests/streamlib/wires/test_claude_betas.py",
+    "tests/streamlib/wires/test_cross_wire.py",
+)
+"""Those that import the SDKs of Anthropic, OpenAI and Google: three seconds in a worker."""
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
@@ -59,11 +84,18 @@ def pytest_make_collect_report(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the long files: at the end, one worker would run one while the others wait.
+    """Begins with the long files: at the end, one worker would run one while the others wait. The
+    files with SDKs follow, so that most workers import none: a worker is given neighbours.
 
-    Then in the order of paths, in whatever order they were collected: all workers must agree.
+    The rest is in the order of paths, whatever the order of collecting: all workers must agree.
     """
-    items.sort(key=lambda item: (item.path.name not in LONG_FILES, item.path.parts))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, tuple[str, ...]]:
+    is_long = item.nodeid.startswith(LONG_FILES)
+    has_sdk = item.nodeid.startswith(SDK_FILES)
+    return not (is_long or has_sdk), has_sdk, item.path.parts
 
 
 def pytest_collection() -> None:
