@@ -139,7 +139,7 @@ def peak_of(chunks: Iterable[bytes], limits: Limits) -> tuple[int, SSEFraming, i
 )
 def test_endless_event_buffers_little_more_than_the_limit(chunk: bytes, limit: int) -> None:
     peak, framing, _ = peak_of(
-        (chunk for _ in range(2 * limit // len(chunk))), Limits(event_bytes=limit)
+        (chunk for _ in range(6 * limit // len(chunk))), Limits(event_bytes=limit)
     )
     assert framing.failure is not None
     assert peak <= 1.2 * limit + OF_THE_RUNNER

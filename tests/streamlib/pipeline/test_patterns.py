@@ -21,7 +21,6 @@ from lab.buffering.oracle import (
 from streamlib.pipeline import patterns
 from streamlib.pipeline.patterns import Replacer, fixed_text, read_pattern
 from tests.support.cases import each_case
-from tests.support.thorough import THOROUGH
 
 
 @each_case("pattern, letters", HARD)
@@ -39,7 +38,7 @@ def test_replacer_buffers_one_more_at_most_than_it_must(pattern: str, letters: s
     random = Random(pattern)
     search = read_pattern(pattern)
     continuations = continuations_of(search.pattern, letters, random)
-    for _ in range(4 if THOROUGH else 2):
+    for _ in range(4):
         text = random_text(letters, random, 10)
         assert most_in_vain([search], search.pattern, list(text), continuations) <= 1, text
 

@@ -29,7 +29,6 @@ from streamlib.request import known_turns
 from streamlib.request.known_turns import KNOWN_TURNS, KnownTurns
 from streamlib.request.prompt import CacheOptions
 from streamlib_parsers import WIRE_APIS
-from tests.support.thorough import THOROUGH
 from tests.support.timing import cpu_seconds
 
 TOOLS = (ToolSpec("look", schema={"type": "object", "properties": {"n": {"type": "integer"}}}),)
@@ -133,7 +132,7 @@ def test_edited_histories_are_sent_as_without_prefixes(
     monkeypatch.setattr(known_turns, "REST", 3)
     taken: list[bool] = []
     monkeypatch.setattr(known_turns, "_is_separate", noted(known_turns._is_separate, taken))
-    for seed in range(12 if THOROUGH else 5):
+    for seed in range(12):
         draw = random.Random(f"{wire} {seed}")
         settings = draw.choice(SETTINGS)
         items = turn(0, wire)
