@@ -47,6 +47,7 @@ THOROUGH_TESTS = (
     "tests/streamlib/history/test_explain.py::test_conversation_that_goes_on_loses_nothing",
     "tests/streamlib/pipeline/test_starts.py",
     "tests/streamlib/testing/provider/strict/test_builders.py",
+    "tests/streamlib/testing/test_fuzzing.py::test_short_campaign_finds_nothing",
     "tests/streamlib/web/test_ui_encoders.py::test_recording_keeps_the_protocol",
     (
         "tests/streamlib/wires/chat/test_encode.py"
@@ -56,6 +57,7 @@ THOROUGH_TESTS = (
         "tests/streamlib/wires/responses/test_encode.py"
         "::test_the_official_sdk_reads_responses_of_any_wire"
     ),
+    "tests/streamlib/wires/test_cross_wire.py::test_each_request_begins_with_the_previous_one",
 )
 """Of which `thorough` tries more examples, yields or bodies than the default run."""
 

@@ -47,7 +47,7 @@ def test_each_field_survives_or_is_reported(wire: WireApi) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@settings(max_examples=25)
+@settings(max_examples=25 if THOROUGH else 15)
 @given(data=st.data())
 def test_random_requests_survive_or_are_reported(wire: WireApi, data: st.DataObject) -> None:
     """B3: fields together: a request of several turns, tools and settings."""
