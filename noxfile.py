@@ -31,11 +31,33 @@ VERSION_TESTS = ("tests/parsers", "tests/streamlib/client", "tests/streamlib/tra
 THOROUGH_TESTS = (
     "tests/lab/storm/test_yields.py",
     "tests/parsers/dialects/test_dialect_prefixes.py",
-    "tests/properties/test_stages_encoders.py",
-    "tests/properties/test_type_confusion.py",
-    "tests/properties/test_invariants_generated.py",
+    "tests/parsers/dialects/test_dialects.py",
+    "tests/parsers/framing/test_sse.py::test_any_body_in_any_partition_reads_as_the_standard",
+    "tests/parsers/framing/test_sse_limits.py::test_limit_fails_at_the_same_byte_in_any_partition",
     "tests/parsers/wires/chat/test_chat_invariants.py",
     "tests/parsers/wires/responses/test_responses_invariants.py",
+    "tests/properties/test_invariants_generated.py",
+    "tests/properties/test_recordings.py",
+    "tests/properties/test_request_fidelity.py",
+    "tests/properties/test_stages_encoders.py",
+    "tests/properties/test_text_stages.py",
+    "tests/properties/test_transcripts.py::test_any_value_is_a_transcript_or_an_error",
+    "tests/properties/test_type_confusion.py",
+    "tests/properties/test_wire_machines.py",
+    "tests/streamlib/history/test_explain.py::test_conversation_that_goes_on_loses_nothing",
+    "tests/streamlib/pipeline/test_starts.py::test_many_streams_with_faults_are_never_mixed",
+    "tests/streamlib/testing/provider/strict/test_builders.py",
+    "tests/streamlib/testing/test_fuzzing.py::test_short_campaign_finds_nothing",
+    "tests/streamlib/web/test_ui_encoders.py::test_recording_keeps_the_protocol",
+    (
+        "tests/streamlib/wires/chat/test_encode.py"
+        "::test_the_official_sdk_reads_recordings_of_every_wire"
+    ),
+    (
+        "tests/streamlib/wires/responses/test_encode.py"
+        "::test_the_official_sdk_reads_responses_of_any_wire"
+    ),
+    "tests/streamlib/wires/test_cross_wire.py::test_each_request_begins_with_the_previous_one",
 )
 """Of which `thorough` tries more examples, yields or bodies than the default run."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Generator
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +13,10 @@ from hypothesis import HealthCheck, settings
 from tests.support.shared import CORPUS, MISSING, SHARED
 from tests.support.thorough import PROFILE
 
-pytest_plugins = ["pytester"]  # for the tests of our own plugin
+pytest_plugins = [
+    "pytester",  # for the tests of our own plugin
+    "tests.support.collection",
+]
 
 # The processes of a run share bytecode: otherwise each compiles the library and the tests again.
 # Not in a folder of their own (`PYTHONPYCACHEPREFIX`): what pip compiled would not be read there.
@@ -57,61 +59,6 @@ def frozen_heap() -> None:
     each time, which takes longer than the tests."""
     gc.collect()
     gc.freeze()
-
-
-RARE_COLLECTIONS: Final = (20_000, 20, 20)
-"""Thresholds of the garbage collector while tests run; Python's are 700, 10 and 10."""
-
-LONG_FILES: Final = (
-    "test_cross_wire.py",
-    "test_dialect_prefixes.py",
-    "test_dialects.py",
-    "test_request_fidelity.py",
-    "test_signals.py",
-    "test_stages_encoders.py",
-    "test_storm.py",
-    "test_style.py",
-    "test_type_confusion.py",
-)
-"""Few tests, many seconds."""
-
-
-@pytest.hookimpl(optionalhook=True, wrapper=True)
-def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Two workers more than cores for `-n auto`: many tests wait for sockets and deadlines.
-
-    On two idle cores 2 workers take 270 s and 4 take 194 s where bytecode is there; in a fresh
-    clone 4 take 223 s, for each compiles the tests.
-    """
-    workers = yield
-    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
-        return workers
-    return workers + 2
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the long files: at the end, one worker would run one while the others wait."""
-    items.sort(key=lambda item: item.path.name not in LONG_FILES)
-
-
-def pytest_collection() -> None:
-    """Collects without garbage collection.
-
-    What is collected lives to the end: walking it again and again takes a quarter of the time.
-    """
-    gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """Freezes the collected tests: collecting garbage among them doubles measured times.
-
-    Collects more rarely than usual: a twentieth of the time of many tests would go into walks
-    over objects that are all in use.
-    """
-    gc.enable()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*RARE_COLLECTIONS)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -123,8 +123,9 @@ def continuations_of(pattern: re.Pattern[str], letters: str, random: Random) -> 
     found: set[str] = set(letters)
     while len(found) < 120:
         found.add("".join(random.choices(letters, k=random.randint(1, 9))))
-    for _ in range(20_000):
-        match = pattern.search("".join(random.choices(letters, k=14)))
+    text = "".join(random.choices(letters, k=20_014))
+    for start in range(20_000):
+        match = pattern.search(text[start : start + 14])
         if match is not None:
             ending = match.string[match.start() + 1 : match.end() + 2]
             found.update(ending[start:] for start in range(len(ending)))

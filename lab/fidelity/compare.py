@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -165,6 +166,8 @@ def _outcome(
 
 def _moved(pointer: str, removed: Mapping[str, Change]) -> tuple[Change | None, str]:
     """The change that removed a leaf, and its pointer once the removed elements are gone."""
+    if not removed:
+        return None, pointer
     before, moved = "", ""
     for key in pointer.split("/")[1:]:
         here = f"{before}/{key}"
@@ -392,7 +395,13 @@ def _items_at(table: WireTable, body: Body, pointer: str) -> range:
 
 def _item_count(table: WireTable, body: Body, turns: list[Any]) -> int:
     """How many items the beginning of a body becomes."""
-    return len(_parse(table, {**body, table.turns: turns}).items)
+    beginning = msgspec.json.encode({**body, table.turns: turns})
+    return _items_of(table.wire_api, beginning, table.path)
+
+
+@lru_cache(maxsize=64)  # each change of a report asks for the same beginnings
+def _items_of(wire_api: WireApi, body: bytes, path: str | None) -> int:
+    return len(parse_request(wire_api, body, path=path).items)
 
 
 # --- forms that more than one wire has ---

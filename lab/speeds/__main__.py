@@ -11,6 +11,7 @@ from lab.speeds.measure import (
     GROWING,
     SDKS,
     above_messages,
+    above_parser,
     above_sdk,
     above_splitter,
     doubling,
@@ -18,6 +19,7 @@ from lab.speeds.measure import (
 
 figures = {
     "splitter": {wire: above_splitter(wire) for wire in ABOVE_SPLITTER},
+    "client": {"messages": above_parser()},
     "sdk": {wire: above_sdk(wire) for wire in SDKS},
     "doubling": {name: doubling(name) for name in GROWING},
     "encoder": {wire: above_messages(wire) for wire in ABOVE_MESSAGES},

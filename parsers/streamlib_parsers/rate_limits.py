@@ -131,7 +131,11 @@ _RAW: Final = (
 )
 """Names of headers that are passed on in `RateLimits.raw`: all that `FAMILIES` reads, and more."""
 
-_MAIN_WINDOWS: Final = ("requests", "tokens", "input-tokens", "output-tokens")
+_MAIN_WINDOWS: Final = {
+    name: tuple(name + period for period in PERIODS)
+    for name in ("requests", "tokens", "input-tokens", "output-tokens")
+}
+"""Name of a main window -> the windows that it is taken from, the first of them that was sent."""
 
 # Limits on hostile input; real responses stay far below all of them.
 _MAX_WINDOWS: Final = 256
@@ -156,18 +160,23 @@ def read_rate_limits(headers: Mapping[str, str], received_at: datetime | None = 
         received_at: when the headers came, aware.
     """
     readable = _readable_headers(headers)
-    clock = as_utc(received_at)
-    names = [name.removeprefix(RELAYED) for name in readable]
-    is_azure = any(name.startswith(AZURE) for name in names)
-    is_limit = _compiled(_RAW).fullmatch
     # First, since a response has a few of these among dozens of other headers.
-    limits = {name: text for name, text in readable.items() if is_limit(name)}
+    limits = {name: text for name, text in readable.items() if _is_limit(name)}
+    if not limits:
+        return RateLimits()
+    clock = as_utc(received_at)
+    is_azure = any(name.removeprefix(RELAYED).startswith(AZURE) for name in readable)
     windows: dict[str, Window] = {}
     for name, fields in _fields_by_window(limits).items():
         window = _window(fields, clock, bare_is_seconds=not is_azure)
         _add_known(windows, name, window)
     raw = {name: text[:_VALUE_LENGTH] for name, text in limits.items()}
-    return _limits(windows, _delay(readable, clock), _request_id(readable), raw)
+    return _limits(windows, _delay(limits, clock), _request_id(limits), raw)
+
+
+@lru_cache(maxsize=256)  # every response has the same few dozen names
+def _is_limit(header: str) -> bool:
+    return _compiled(_RAW).fullmatch(header) is not None
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -284,9 +293,9 @@ def _limits(
 
 
 def _main_window(windows: Mapping[str, Window], name: str) -> Window | None:
-    for period in PERIODS:
-        if name + period in windows:
-            return windows[name + period]
+    for sent in _MAIN_WINDOWS[name]:
+        if sent in windows:
+            return windows[sent]
     return None
 
 
@@ -321,7 +330,7 @@ def _amount(text: str | None) -> float | None:
     if not text:
         return None
     # Some servers append the period or further windows: "100;w=60", "100, 100;w=60".
-    value = parse_number(re.split("[,;]", text, maxsplit=1)[0])
+    value = parse_number(text.partition(",")[0].partition(";")[0])
     if value is None or value >= UNLIMITED:
         return None
     return value

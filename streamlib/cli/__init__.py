@@ -117,8 +117,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         arguments, unknown = parser.parse_known_intermixed_args(rest)
     else:
         arguments, unknown = parser.parse_known_args(rest)
-        if unknown and name in ("inspect", "bench"):
-            # Options may stand between files too. This parser is slower, so it runs only if needed.
+        if unknown:
+            # Options may stand between files, too. This parser is slower: it runs only if needed.
             arguments, unknown = parser.parse_known_intermixed_args(rest)
     if meant is not None and _is_meant(meant, arguments.text):
         _refuse(argv, meant)

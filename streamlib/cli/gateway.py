@@ -425,13 +425,12 @@ def set_up_log(log_format: str, *, with_content: bool) -> None:
         log_format: `text` or `json`.
         with_content: whether the log contains what clients and models wrote.
     """
-    from streamlib.gateway.watch.request_log import JsonFormatter
+    from streamlib.gateway.watch.request_log import JsonFormatter, TextFormatter
 
     level = logging.DEBUG if with_content else logging.INFO
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    if log_format == "json":
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.getLogger("streamlib.gateway").setLevel(level)
 
 

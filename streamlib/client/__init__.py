@@ -21,7 +21,7 @@ from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.options import ClientOptions, ResumeOptions, StreamOptions, wrap_key_of
 from streamlib.client.retry import NO_RETRY, RetryPolicy
-from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_fields, with_headers, with_waits
+from streamlib.client.setup import STREAM_NAMES, ClientSetup, with_fields, with_headers
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode
 from streamlib.client.stream_text import text_of
@@ -104,7 +104,7 @@ class Client(AsyncOnly, ClientSetup):
 
     async def __aenter__(self) -> Self:
         # The HTTP library is loaded here, which takes 200 ms, not by the first stream.
-        self._open_transport()
+        _ = self._transport
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -211,27 +211,17 @@ class Client(AsyncOnly, ClientSetup):
         self._require_open()
         if isinstance(model, (list, tuple)):
             return self._stream_of_first(prompt, model, options)
-        return self._stream_of_one(prompt, model, **options)
+        return self._stream_of_one(prompt, model, options)
 
     def _stream_of_one(
         self,
         prompt: Prompt | str | Sequence[ResponseItem] | Request,
         model: str | None,
-        *,
-        provider: str | Provider | None = None,
-        wire_api: WireApi | None = None,
-        base_url: str | None = None,
-        api_key: ApiKey | None = None,
-        dialects: Sequence[str] | None = None,
-        strict: bool = False,
-        strict_origin: bool = False,
-        account: str | None = None,
-        errors: ErrorMode | None = None,
-        headers: Mapping[str, str] | None = None,
-        resume: bool | None = None,
-        retry: RetryPolicy | None = None,
-        deadlines: Deadlines | None = None,
+        options: StreamOptions,
     ) -> ResponseStream:
+        strict, strict_origin = options.get("strict", False), options.get("strict_origin", False)
+        provider, headers = options.get("provider"), options.get("headers")
+        api_key, resume = options.get("api_key"), options.get("resume")
         check_switches(strict=strict, strict_origin=strict_origin, resume=resume)
         tools: Sequence[ToolSpec] = ()
         wanted: Prompt | None = None
@@ -242,10 +232,14 @@ class Client(AsyncOnly, ClientSetup):
             wanted = with_headers(prompt if isinstance(prompt, Prompt) else Prompt(prompt), headers)
             tools = wanted.tools
             name = model or wanted.model or ""
-            target, service = self._target(name, provider, wire_api, base_url, account)
+            chosen = options.get("wire_api"), options.get("base_url"), options.get("account")
+            target, service = self._target(name, provider, *chosen)
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
-        config = self._config(request, service, api_key, tools, dialects, errors)
-        config = self._watched(with_waits(config, retry, deadlines), wanted)
+        source = self._source(request, service, api_key)
+        dialects, errors = options.get("dialects"), options.get("errors")
+        waits = options.get("retry"), options.get("deadlines")
+        config = self._config_for(service, request, source, tools, dialects, errors, *waits)
+        config = self._watched(config, wanted)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
         return self._make_stream(config)
@@ -276,8 +270,8 @@ class Client(AsyncOnly, ClientSetup):
         if isinstance(prompt, Request):
             raise TypeError("a Request is of one model: give a Prompt with a list of models")
         own: StreamOptions = {**options, "retry": NO_RETRY}
-        streams = [self._stream_of_one(prompt, model, **own) for model in models[:-1]]
-        streams += [self._stream_of_one(prompt, model, **options) for model in models[-1:]]
+        streams = [self._stream_of_one(prompt, model, own) for model in models[:-1]]
+        streams += [self._stream_of_one(prompt, model, options) for model in models[-1:]]
         return streams
 
     def resume(
@@ -324,7 +318,8 @@ class Client(AsyncOnly, ClientSetup):
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Prompt):
             tools = prompt.tools
-        config = self._config(creating, service, key, tools, dialects, errors)
+        source = self._source(creating, service, key)
+        config = self._config_for(service, creating, source, tools, dialects, errors)
         config = self._resumable(config, service, key, cursor, automatic=resume)
         return self._make_stream(config)
 

@@ -242,9 +242,7 @@ class Attempt:
             else:
                 self.pending.append(event)
         # HTTP libraries have limits of their own; this one holds for every transport.
-        size = 0
-        for name, value in headers.items():
-            size += len(name) + len(value)
+        size = sum(map(len, headers)) + sum(map(len, headers.values()))
         if size > HEAD_BYTES:
             message = f"response headers exceed {HEAD_BYTES} bytes"
             return ErrorInfo("malformed", message, code="head")
@@ -280,7 +278,8 @@ class Attempt:
             contextlib.suppress(Exception),
             anyio.CancelScope(deadline=deadline) as self._scope,
         ):
-            self._start_reads_in_scope()
+            if self._read_timeout is not None:
+                self._read_timeout.start(FOREVER)  # the scope ends a late read
             while len(body) < ERROR_BYTES:
                 body += await anext(self._chunks)
         self._scope = None
@@ -354,11 +353,6 @@ class Attempt:
         if phase == "drain" and failure.kind == "stalled":
             return None  # the response is complete; the server only left the stream open
         return failure
-
-    def _start_reads_in_scope(self) -> None:
-        """The reads that follow have a timeout scope: the transport's own timeout ends none."""
-        if self._read_timeout is not None:
-            self._read_timeout.start(FOREVER)
 
     def _feed(self, chunk: bytes) -> list[ResponseEvent]:
         parser = self.parser
@@ -442,17 +436,13 @@ class Attempt:
         """Reads what follows a complete response, briefly, so that the connection is reusable."""
         if self._response is None or not self.parser.complete:
             return
-        seconds = self._timer.deadlines.drain
-        deadline = _after(FOREVER if seconds is None else seconds)
-        with (
-            contextlib.suppress(Exception),
-            anyio.CancelScope(deadline=deadline) as self._scope,
-        ):
-            self._start_reads_in_scope()
-            size = 0
-            while size < DRAIN_BYTES:
-                size += len(await anext(self._chunks))
-        self._scope = None
+        self._timer.note_complete(has_tail=False)
+        size = 0
+        while size < DRAIN_BYTES:
+            chunk = await self._next_chunk(self._clock())
+            if not isinstance(chunk, bytes):
+                return
+            size += len(chunk)
 
     async def close(self) -> None:
         """Releases the connection, even while the task is being cancelled."""

@@ -67,7 +67,7 @@ def is_own_origin(provider: Provider, origin: str) -> bool:
     A provider without a URL of its own (Azure: each customer has another) accepts any.
     """
     own = own_origins(provider)
-    if not own:
+    if not own or origin in own:
         return True
     if provider.auth == "aws" and origin.startswith("https://"):
         host = urlsplit(origin).hostname or ""

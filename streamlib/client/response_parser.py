@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Final
 from uuid import uuid4
 
@@ -28,17 +27,7 @@ def response_parser(
     headers: Mapping[str, str] | None,
     received_at: datetime | None,
 ) -> Parser:
-    """The parser of a response to `request`.
-
-    Ids for calls without one differ in every attempt: the same request, sent twice, may become two
-    turns of a conversation.
-    """
-
-    @cache
-    def attempt() -> str:
-        # Made only if a call has no id.
-        return uuid4().hex[:ATTEMPT_DIGITS]
-
+    """The parser of a response to `request`."""
     return parser(
         request.wire_api,
         tools=tools,
@@ -47,10 +36,26 @@ def response_parser(
         received_at=received_at,
         origin=request.origin,
         limits=limits,
-        call_id=lambda n: f"call_{attempt()}_{n}",
+        call_id=_CallIds(),
         names=request.names,
         namespaces=request.namespaces,
     )
+
+
+class _CallIds:
+    """Ids for the calls of one attempt that have none.
+
+    They differ in every attempt: the same request, sent twice, may become two turns of a
+    conversation.
+    """
+
+    def __init__(self) -> None:
+        self._attempt = ""
+        """Made only if a call has no id."""
+
+    def __call__(self, number: int) -> str:
+        self._attempt = self._attempt or uuid4().hex[:ATTEMPT_DIGITS]
+        return f"call_{self._attempt}_{number}"
 
 
 def resumable_parsers(make: Parse, after: Position | None, limits: Limits) -> Parse:

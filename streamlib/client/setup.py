@@ -198,19 +198,6 @@ class ClientSetup:
         )
         return target, service
 
-    def _config(
-        self,
-        request: Request,
-        service: Provider,
-        key: ApiKey | None,
-        tools: Sequence[ToolSpec],
-        dialects: Sequence[str] | None,
-        errors: ErrorMode | None,
-    ) -> StreamConfig:
-        """The configuration of a stream over HTTP."""
-        source = self._source(request, service, key)
-        return self._config_for(service, request, source, tools, dialects, errors)
-
     def _config_for(
         self,
         service: Provider,
@@ -219,9 +206,13 @@ class ClientSetup:
         tools: Sequence[ToolSpec],
         dialects: Sequence[str] | None,
         errors: ErrorMode | None,
+        retry: RetryPolicy | None = None,
+        deadlines: Deadlines | None = None,
     ) -> StreamConfig:
         """What a stream needs: its request, and the client's settings where it has none."""
         check_dialects(dialects)
+        check_retry(retry)
+        check_deadlines(deadlines)
         if dialects is None:  # and not `()`, which turns them off
             dialects = dialects_for(
                 request.model,
@@ -235,8 +226,8 @@ class ClientSetup:
             wire_api=request.wire_api,
             request=request,
             limits=self._limits,
-            deadlines=self._deadlines,
-            retry=self._retry,
+            deadlines=deadlines or self._deadlines,
+            retry=retry or self._retry,
             errors=errors or self._errors,
             clock=self._clock,
             now=self._now,
@@ -365,9 +356,6 @@ class ClientSetup:
 
     @property
     def _transport(self) -> Transport:
-        return self._open_transport()
-
-    def _open_transport(self) -> Transport:
         # Created late: an HTTP library is imported, and its TLS context read, only when needed.
         if self._opened_transport is None:
             self._opened_transport = transport_for(self._http, self._connections)
@@ -469,19 +457,6 @@ def check_dialects(names: Any) -> None:
     from streamlib_parsers.dialects.definitions import resolve_dialects
 
     resolve_dialects(tuple(names))
-
-
-def with_waits(
-    config: StreamConfig, retry: RetryPolicy | None, deadlines: Deadlines | None
-) -> StreamConfig:
-    """The configuration of a stream with its own policy and deadlines; None: the client's."""
-    check_retry(retry)
-    check_deadlines(deadlines)
-    if retry is not None:
-        config = msgspec.structs.replace(config, retry=retry)
-    if deadlines is not None:
-        config = msgspec.structs.replace(config, deadlines=deadlines)
-    return config
 
 
 def check_deadlines(deadlines: Deadlines | None) -> None:

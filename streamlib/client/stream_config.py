@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 import anyio
 from msgspec import Struct
@@ -27,6 +27,8 @@ from streamlib_parsers.protocol import Parser
 ErrorMode: TypeAlias = Literal["raise", "event"]
 """What a failure does: raises `StreamError`, or is delivered as the event `Failed`."""
 
+ERROR_MODES: Final = get_args(ErrorMode)
+
 
 def check_errors(errors: ErrorMode) -> None:
     """Refuses an unknown mode: a misspelt one would turn every exception off.
@@ -34,7 +36,7 @@ def check_errors(errors: ErrorMode) -> None:
     Raises:
         ValueError: `errors` is not an `ErrorMode`.
     """
-    check_word("errors", errors, get_args(ErrorMode))
+    check_word("errors", errors, ERROR_MODES)
 
 
 def wall_clock() -> datetime:

@@ -52,7 +52,12 @@ class Capture(Struct, frozen=True):
     def is_complete_body(self) -> bool:
         """Whether it is one JSON body or an error body, not a stream."""
         # Providers also send an error as one body in response to a streaming request.
-        return self.recording.status >= 400 or is_json_bytes(self.recording.body)
+        if self.recording.status >= 400:
+            return True
+        # Gemini's may as well be a chunk of a stream. So may Ollama's, but it says which.
+        spec = WIRE_SPECS[self.wire_api]
+        tells = spec.json_is_complete_body or spec.frames == "ndjson"
+        return tells and is_json_bytes(self.recording.body)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.inspection import http_forms, several, text_forms
+from streamlib.inspection import http_forms, python_forms, several, text_forms
 from streamlib.inspection.file_parts import FILE_BYTES, FilePart, UnreadableFile, part_of
 from streamlib.recording.files import (
     is_recording,
@@ -152,8 +152,8 @@ FORMS: Final = (
     Form("mitmdump", _by_bytes(http_forms.is_dumped), http_forms.open_dumped),
     Form("base64", _by_bytes(text_forms.is_base64), text_forms.open_base64),
     Form("CSV", _by_bytes(text_forms.is_table), text_forms.open_cells),
-    Form("Python literal", _by_bytes(text_forms.holds_literal), text_forms.open_literals),
-    Form("Python dict", _by_bytes(text_forms.is_printed_dict), text_forms.open_printed_dict),
+    Form("Python literal", _by_bytes(python_forms.holds_literal), python_forms.open_literals),
+    Form("Python dict", _by_bytes(python_forms.is_printed_dict), python_forms.open_printed_dict),
     Form("Markdown", _by_bytes(text_forms.is_fenced), text_forms.open_fences),
     Form("JSON", _by_bytes(text_forms.holds_json), text_forms.open_json),
     Form("escaped text", _by_bytes(text_forms.is_escaped), text_forms.open_escaped),

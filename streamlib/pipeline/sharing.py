@@ -31,6 +31,7 @@ from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.numbers import check_count
 from streamlib.pipeline.reading import BatchSource, EventLists
+from streamlib.pipeline.statements import check_async
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
 from streamlib_parsers.stream_error import StreamError
@@ -96,8 +97,10 @@ def tee(
         ahead: the most events that a branch may be behind.
 
     Raises:
+        TypeError: `source` is a stream without an event loop, or none.
         ValueError: `count` or `ahead` is less than 1, or `slow` is none of the three.
     """
+    check_async("tee", source)
     check_count("count", count)
     check_count("ahead", ahead)
     if slow not in get_args(Slow):
@@ -195,7 +198,11 @@ def share(source: AsyncIterable[ResponseEvent]) -> Share:
 
     Args:
         source: the stream; it is entered if it was not, and closed with the block.
+
+    Raises:
+        TypeError: `source` is a stream without an event loop, or none.
     """
+    check_async("share", source)
     return Share(source)
 
 
@@ -296,6 +303,9 @@ def merge(
         ahead: events that are read ahead of the reader, for each stream.
 
     Raises:
+        TypeError: one of them is a stream without an event loop, or none.
         ValueError: `ahead` is less than 1.
     """
+    for source in streams.values():
+        check_async("merge", source)
     return Merge(streams, ahead)

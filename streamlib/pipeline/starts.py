@@ -26,6 +26,7 @@ from streamlib.pipeline.event_stages import map_events
 from streamlib.pipeline.machine import PipeOptions, Stage
 from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.reading import BatchSource
+from streamlib.pipeline.statements import SyncOnly, check_async
 from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Created, Notice, ResponseEvent
@@ -72,6 +73,7 @@ def fallback(
             stream fails with `deadline`.
 
     Raises:
+        TypeError: `starts` is no list of functions.
         ValueError: there is no start, or the deadline is not positive.
     """
     return StartedStream(_Choice(starts, on, math.inf, deadline))
@@ -90,6 +92,7 @@ def race(starts: Sequence[Start], *, after: float = 0.8) -> StartedStream:
         after: seconds.
 
     Raises:
+        TypeError: `starts` is no list of functions.
         ValueError: there is no start, or `after` is negative.
     """
     check_seconds("after", after, may_be_zero=True)
@@ -112,6 +115,9 @@ class _Choice(TaskBlock, BatchSource):
         super().__init__()
         if not starts:
             raise ValueError("a stream needs at least one start")
+        given: Any = starts
+        if not (isinstance(given, Sequence) and all(map(callable, given))):
+            raise TypeError("starts are a list of functions: [lambda: client.stream(…), …]")
         if deadline is not None:
             check_seconds("deadline", deadline)
         self.failures: list[StartFailure] = []
@@ -289,6 +295,8 @@ class _Runner(TeeReader):
 
     async def _read(self) -> None:
         stream: Any = self._start()
+        if isinstance(stream, SyncOnly):  # it has an `__await__`, which raises
+            check_async("a start", stream)
         if inspect.isawaitable(stream) and not hasattr(stream, "__aiter__"):
             stream = await stream
         if getattr(stream, "is_run", False):

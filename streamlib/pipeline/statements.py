@@ -27,6 +27,19 @@ def refuse(value: object, statement: str, meant: str) -> Never:
     raise TypeError(f"a {type(value).__name__} is not used with {statement}: {meant}")
 
 
+def check_async(operator: str, source: object) -> None:
+    """Refuses what an operator cannot read with tasks of its own.
+
+    Raises:
+        TypeError: `source` is a stream without an event loop, or no stream.
+    """
+    if not hasattr(source, "__aiter__"):
+        raise TypeError(
+            f"{operator} reads in tasks, so it takes streams of `Client`, not a "
+            f"{type(source).__name__}"
+        )
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AsyncOnly:
     """What is used with an event loop, and says so."""

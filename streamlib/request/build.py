@@ -163,7 +163,9 @@ def build_for(
 
 def _write(prompt: Prompt, target: Target, *, strict_origin: bool) -> _Draft:
     """Writes a prompt as a request, stage by stage."""
-    draft = _Draft(prompt, BuildContext(target, Report()), strict_origin=strict_origin)
+    report = Report()
+    context = BuildContext(target, report)
+    draft = _Draft(prompt, context, target.wire_api, report, strict_origin)
     # what the prompt asks for, in what this wire knows
     _choose_structured_mode(draft)
     _add_headers(draft)
@@ -195,6 +197,8 @@ class _Draft:
 
     prompt: Prompt
     context: BuildContext
+    wire_api: WireApi
+    report: Report
     strict_origin: bool
     items: list[IndexedItem] = field(default_factory=list)
     """The history, once it is repaired."""
@@ -212,14 +216,6 @@ class _Draft:
     @property
     def target(self) -> Target:
         return self.context.target
-
-    @property
-    def wire_api(self) -> WireApi:
-        return self.context.target.wire_api
-
-    @property
-    def report(self) -> Report:
-        return self.context.report
 
 
 # --- what the prompt asks for ---
@@ -255,7 +251,7 @@ def _check_tool_choice(draft: _Draft) -> None:
     Here and not in `Prompt`: an agent adds its tools. A request that was decoded is sent as it is.
     """
     prompt = draft.prompt
-    if prompt.extra_wire is not None or prompt.stream is not None:
+    if prompt.tool_choice is None or prompt.extra_wire is not None or prompt.stream is not None:
         return
     searched = [item.tools for item in prompt.items if isinstance(item, ToolSearchOutput)]
     check_tool_choice(prompt.tool_choice, chain(prompt.tools, *searched))

@@ -19,6 +19,9 @@ from streamlib_parsers.stream_error import invalid_request
 URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 """What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
 
+_BLANK_OR_CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+
 
 def resolve_target(
     provider: Provider,
@@ -53,9 +56,11 @@ def resolve_target(
     base = base_url or provider.wire_urls.get(chosen) or provider.base_url
     if not base:
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
-    if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
+    if not model:
+        raise invalid_request("'model' is missing: it names the model", "model")
+    if _BLANK_OR_CONTROL.search(model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
-    if any("\ud800" <= char <= "\udfff" for char in model):
+    if _SURROGATE.search(model):
         raise invalid_request(f"a model's name is valid Unicode, not {model!r:.100}", "model")
     # Percent-encoding leaves dots as they are: in the path of Bedrock or Gemini, HTTP libraries
     # and proxies would resolve such a segment to another URL.

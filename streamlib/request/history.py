@@ -115,6 +115,8 @@ def repair(
         is_continued: the provider stores what was before, so an output may answer a call of that.
     """
     entries = [IndexedItem(index, item) for index, item in enumerate(items)]
+    if not any(type(entry.item) in REPAIRED for entry in entries):
+        return entries
     entries = drop_incomplete(entries, report)
     entries = _make_ids_unique(entries, report)
     return _pair_outputs(entries, report, is_continued=is_continued)
@@ -212,6 +214,9 @@ _FAMILIES: Final[dict[type, str]] = {
     },
 }
 """Kinds of which an output answers a call."""
+
+REPAIRED: Final = frozenset((*_FAMILIES, Opaque))
+"""Kinds that `repair` looks for: a history without them stays as it is."""
 
 
 def pair_key(item: PendingCall | CallOutput) -> PairKey:

@@ -14,6 +14,7 @@ new version, option or tool is a row here. `hosted_forms.py` reads and writes th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -338,6 +339,7 @@ https://github.com/openai/codex/issues/26234 · https://github.com/maximhq/bifro
 https://github.com/vllm-project/vllm/issues/49493, July 2026."""
 
 
+@lru_cache(256)  # each request asks for the same few
 def tools_of(wire_api: WireApi, provider: str, model: str) -> Tools:
     """The hosted tools that a model of a provider has on a wire."""
     tools = PROVIDER_TOOLS.get((wire_api, provider), WIRE_TOOLS.get(wire_api, {}))

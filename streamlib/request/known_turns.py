@@ -199,7 +199,9 @@ KNOWN_TURNS: Final = KnownTurns()
 
 
 def _can_be_cut(prompt: Prompt, target: Target) -> bool:
-    if len(prompt.items) < LONG or continues_stored_history(prompt.extra, target.wire_api):
+    if isinstance(prompt.input, str) or len(prompt.input) < LONG:
+        return False
+    if continues_stored_history(prompt.extra, target.wire_api):
         return False
     # Breakpoints count items from the first one.
     return not (isinstance(prompt.cache, CacheOptions) and prompt.cache.breakpoints)

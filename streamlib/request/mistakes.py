@@ -209,6 +209,9 @@ take at most is a percentage, and 5 the most that people give local models."""
 
 FLOATS: Final = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 
+CHECKED: Final = (*FIELDS, *FLOATS)
+"""Every field of a prompt that is in one of these tables."""
+
 CHOICES: Final[dict[str, Sequence[str]]] = {
     "verbosity": ("low", "medium", "high"),
     "thinking_mismatch": ("error", "drop_block"),
@@ -233,26 +236,27 @@ def check_fields(prompt: Struct) -> None:
         TypeError: a value of the wrong kind.
         ValueError: a value that no provider takes.
     """
-    for name, (kind, description) in FIELDS.items():
+    for name in CHECKED:
         value: Any = getattr(prompt, name)
-        if value is not None:
-            check_kind(name, value, kind, description)
-    for name, least in LEAST.items():
-        number: Any = getattr(prompt, name)
-        most = MOST.get(name, math.inf)
-        if number is not None and not least <= number <= most:
-            limit = f" to {most}" if name in MOST else ""
-            raise ValueError(f"{name} is a number from {max(least, 0)}{limit}, not {number!r}")
-    for name in FLOATS:
-        number = getattr(prompt, name)
-        if number is not None and not math.isfinite(number):
-            raise ValueError(f"{name} is a finite number, from 0, not {number!r}")
-    for name, known in CHOICES.items():
-        check_word(name, getattr(prompt, name), known)
+        if value is not None:  # few are given
+            _check_field(name, value)
     metadata: Mapping[Any, Any] = getattr(prompt, "metadata", None) or {}
     for key, text in metadata.items():
         if not isinstance(key, str) or not isinstance(text, str):
             raise TypeError(f"metadata[{key!r}] is a text, not {text!r:.100}: write {str(text)!r}")
+
+
+def _check_field(name: str, value: Any) -> None:
+    if name in FIELDS:
+        check_kind(name, value, *FIELDS[name])
+    least, most = LEAST.get(name, -math.inf), MOST.get(name, math.inf)
+    if name in LEAST and not least <= value <= most:
+        limit = f" to {most}" if name in MOST else ""
+        raise ValueError(f"{name} is a number from {max(least, 0)}{limit}, not {value!r}")
+    if name in FLOATS and not math.isfinite(value):
+        raise ValueError(f"{name} is a finite number, from 0, not {value!r}")
+    if name in CHOICES:
+        check_word(name, value, CHOICES[name])
 
 
 def tool_of(value: Any, index: int) -> ToolSpec:

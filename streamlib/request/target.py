@@ -37,7 +37,9 @@ class Target(Struct, frozen=True, gc=False):
         path = self.provider.paths.get(self.wire_api) or WIRE_SPECS[self.wire_api].path
         if path.startswith("/v1/"):
             base = base.removesuffix("/v1")
-        return base + path.replace("{model}", quote(self.model, safe=""))
+        if "{model}" in path:
+            path = path.replace("{model}", quote(self.model, safe=""))
+        return base + path
 
     @property
     def origin(self) -> Origin:

@@ -23,6 +23,8 @@ OPTION_NAMES: Final = (
 
 def fit_tool_options(prompt: Prompt, wire_api: WireApi, report: Report) -> Prompt:
     """The prompt with only those options of its tools that the wire takes."""
+    if not prompt.tools:
+        return prompt
     tools: list[ToolSpec] = []
     for index, tool in enumerate(prompt.tools):
         tools.append(_fitted_tool(tool, f"/tools/{index}", wire_api, report))

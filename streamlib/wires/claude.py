@@ -318,9 +318,11 @@ class ContentTurn(Protocol[BlockT]):
 def put_results_first(turns: Iterable[ContentTurn[BlockT]], report: Report) -> None:
     """Puts tool results first in the user's turns."""  # rules A6, B6
     for turn in turns:
+        if turn.role != "user" or len(turn.blocks) == 1:
+            continue
         # a stable sort: results keep their order among themselves, other blocks too
         ordered = sorted(turn.blocks, key=lambda block: not block.is_result)
-        if turn.role != "user" or ordered == turn.blocks:
+        if ordered == turn.blocks:
             continue
         report.add(
             "repaired",

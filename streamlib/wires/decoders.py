@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -51,16 +51,19 @@ OUR_NAME: Final = re.compile(rf"({'|'.join(Prompt.__struct_fields__)})(?= )")
 POSITION: Final = re.compile(r" - at `\$[^`]*`$")
 """Where a value is in `Prompt`, at the end of an error of msgspec."""
 
-ITEM: Final = re.compile(r" - at `\$\[(?=\d+\][^`]*`$)")
+ITEM: Final = re.compile(r" - at `\$(\[\d+\])(?=[^`]*`$)")
 """Where it begins with the number of an item."""
+
+ENTRY: Final = re.compile(r"\w+\[\d+\]")
+"""The path of a message."""
 
 SHOWN: Final = 150
 """Characters of a long reason at both of its ends: a client may write anything in it."""
 
-TRIED_KEYS: Final = 100
-"""Most keys of an object that are tried, one by one, to name the wrong one."""
+TRIED_KEYS: Final = {dict: 100, list: 1_000}
+"""Most keys of an object, and entries of a list, that are tried to name the wrong one."""
 
-TRIED_DEPTH: Final = 4
+TRIED_DEPTH: Final = 6
 """How far inside the body the wrong key is looked for."""
 
 CONVERSATION: Final = frozenset({"messages", "contents", "input"})
@@ -120,8 +123,11 @@ def _reason(error: Exception, key: str) -> str:
         return OUR_NAME.sub(key or "a key", reason, count=1)
     if not key or reason.startswith(key):
         return reason
-    if ITEM.search(reason):
-        return ITEM.sub(f" - at `{key}[", reason)
+    item = ITEM.search(reason)
+    if item is not None and ENTRY.fullmatch(key):
+        return ITEM.sub(f" - at `{key}", reason)
+    if item is not None and "[" not in key:
+        return ITEM.sub(f" - at `{key}{item[1]}", reason)
     return f"{POSITION.sub('', reason)} in {key}"
 
 
@@ -163,17 +169,17 @@ def _is_pythons(error: Exception) -> bool:
 def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:
     """The key of the body that a decoder failed on: without the others it fails alike.
 
-    With dots between keys, as far inside as one alone is the reason; "" where none is known.
+    With all keys around it, as far inside as one alone is the reason; "" where none is known.
     """
-    raw = _fields(body)
-    if not raw:
+    members = _members(body)
+    if not isinstance(members, dict):
         return "the body" if isinstance(error, msgspec.ValidationError) else ""
-    needed = {key: value for key, value in raw.items() if key == "anthropic_version"}
-    needed.update(_no_conversation(raw))
+    needed = {key: value for key, value in members.items() if key == "anthropic_version"}
+    needed.update(_no_conversation(members))
 
-    def fails(*keys: str, value: Any) -> bool:
+    def fails(keys: Sequence[str | int], value: Any) -> bool:
         for key in reversed(keys):
-            value = {key: value}
+            value = [value] if isinstance(key, int) else {key: value}
         try:
             _checked(module.decode(msgspec.json.encode(needed | value), {}, path), "chat")
         except (KeyError, *MALFORMED) as again:
@@ -181,26 +187,42 @@ def _wrong_key(module: Any, body: bytes, path: str, error: Exception) -> str:
             return str(again).partition(" not ")[0] == str(error).partition(" not ")[0]
         return False
 
-    keys: list[str] = []
-    # what is missing is missing in an object
-    depth = 1 if isinstance(error, KeyError) else TRIED_DEPTH
-    while len(raw) <= TRIED_KEYS and len(keys) < depth and not fails(*keys, value={}):
-        for key, value in raw.items():
-            if fails(*keys, key, value=value):
+    keys: list[str | int] = []
+    while len(keys) < TRIED_DEPTH and len(members) <= TRIED_KEYS[type(members)]:
+        inside = members.items() if isinstance(members, dict) else enumerate(members)
+        # what is missing is missing in an empty object, too
+        is_whole = isinstance(members, list) and OUR_NAME.match(str(error)) is not None
+        if is_whole or fails(keys, type(members)()):
+            break
+        for key, value in inside:
+            if fails([*keys, key], value) and _may_explain(value, error):
                 break
         else:
             break
         keys.append(key)
-        raw = _fields(value)
-    return ".".join(keys)
+        members = _members(value)
+    return _path(keys)
 
 
-def _fields(raw: bytes | Raw) -> dict[str, Raw]:
-    """The fields of an object; none of anything else."""
+def _may_explain(value: Raw, error: Exception) -> bool:
+    """Whether a value may be the reason: a key is not missing in a text."""
+    if not isinstance(error, KeyError) or _members(value):
+        return True
+    return bool(msgspec.json.decode(value) == error.args[0])
+
+
+def _members(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
+    """The fields of an object, or the entries of a list; none of anything else."""
     try:
-        return msgspec.json.decode(raw, type=dict[str, Raw])
+        return msgspec.json.decode(raw, type=dict[str, Raw] | list[Raw])
     except MALFORMED:
-        return {}
+        return []
+
+
+def _path(keys: Sequence[str | int]) -> str:
+    """The keys as a path: `messages[1].content`."""
+    parts = [f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys]
+    return "".join(parts).removeprefix(".")
 
 
 def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:

@@ -44,22 +44,18 @@ NOT_SETTINGS: Final = frozenset(
 )
 """Fields of `Prompt` that are no settings of a wire."""
 
-OPTIONS: Final = (
-    "reasoning.summary",
-    "reasoning.display",
-    "cache.ttl",
-    "cache.breakpoints",
-    "cache.lifetimes",
-    "cache.instructions",
-    "cache.automatic",
-    "cache.compare",
-    "cache.prewarm",
-)
-"""Parts of settings that a wire may lack although it has the setting."""
+FIELDS: Final = tuple(name for name in Prompt.__struct_fields__ if name not in NOT_SETTINGS)
+"""Fields of `Prompt` that are settings."""
+
+OPTIONS: Final = {
+    "reasoning": ("summary", "display"),
+    "cache": ("ttl", "breakpoints", "lifetimes", "instructions", "automatic", "compare", "prewarm"),
+}
+"""Field -> the parts of the setting that a wire may lack although it has the setting."""
 
 NAMES: Final = (
-    *(name for name in Prompt.__struct_fields__ if name not in NOT_SETTINGS),
-    *OPTIONS,
+    *FIELDS,
+    *(f"{field}.{option}" for field, options in OPTIONS.items() for option in options),
 )
 """Every setting."""
 
@@ -159,6 +155,8 @@ class SettingsTable:
     def __init__(self, wire: str, *rows: Setting) -> None:
         self.wire = wire
         self.rows = rows
+        self._written = [row for row in rows if row.path or row.write is not None]
+        """Those that have a place in the body, or a rule that gives them one."""
         known = {row.name for row in rows if row.fixed is None}
         # an option of a lost setting is lost with it
         lost = [name for name in NAMES if name not in known]
@@ -175,23 +173,22 @@ class SettingsTable:
     def write(self, prompt: Prompt, context: BuildContext) -> JsonObject:
         """Returns the body's fields of the settings, and reports the settings that are lost."""
         body: JsonObject = {}
-        for row in self.rows:
-            is_written = row.path or row.write is not None
-            if not is_written or (row.name and _value(prompt, row.name) is None):
+        settings = _settings_of(prompt)
+        for row in self._written:
+            if row.name and row.name not in settings:
                 continue
             value = row.sent(prompt, context)
             if value is not None and row.path:
                 put(body, row.path, value)
             elif value is not None:
                 body = merged(body, value)
-        self._report_lost(prompt, context)
+        self._report_lost(settings, context)
         self._report_unused(prompt, context.report)
         return body
 
-    def _report_lost(self, prompt: Prompt, context: BuildContext) -> None:
-        for name in self.lost:
-            value = _value(prompt, name)
-            if value is None or value == self._fixed.get(name):
+    def _report_lost(self, settings: JsonObject, context: BuildContext) -> None:
+        for name, value in settings.items():
+            if name not in self.lost or value == self._fixed.get(name):
                 continue
             if name == "conversation_id" and context.target.provider.conversation_header:
                 continue
@@ -237,16 +234,21 @@ def _parent(path: str) -> str:
     return path.partition(".")[0]
 
 
-def _value(prompt: Prompt, name: str) -> Any:
-    """A setting or an option of one; None where it is not set."""
-    name, _, option = name.partition(".")
-    value = getattr(prompt, name)
-    if option:
-        value = getattr(value, option, None)
-    # no stop sequences, no breakpoints and lifetimes of them
-    if value == () or (option and value == {}):
-        return None
-    return value
+def _settings_of(prompt: Prompt) -> JsonObject:
+    """The settings that a prompt has, in the order of `NAMES`."""
+    settings: JsonObject = {}
+    for name in FIELDS:
+        value = getattr(prompt, name)
+        if value not in (None, ()):  # no stop sequences
+            settings[name] = value
+    for field, options in OPTIONS.items():
+        if field not in settings:
+            continue
+        for option in options:
+            value = getattr(settings[field], option, None)
+            if value not in (None, (), {}):  # no breakpoints, no lifetimes
+                settings[f"{field}.{option}"] = value
+    return settings
 
 
 # --- for rules ---
@@ -296,9 +298,10 @@ def without_settings(prompt: Prompt, names: Iterable[str], reason: str, report: 
     """The prompt without these settings; those that it had are reported."""
     removed: JsonObject = {}
     for name in names:
-        if _value(prompt, name) is not None:
+        unset = getattr(UNSET, name)
+        if getattr(prompt, name) != unset:
             report.dropped(f"/{name}", reason)
-            removed[name] = getattr(UNSET, name)
+            removed[name] = unset
     if not removed:
         return prompt
     return msgspec.structs.replace(prompt, **removed)

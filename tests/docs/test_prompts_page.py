@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pytest
 
 from streamlib import WIRE_APIS, Prompt, Request, ToolSpec, WireApi, build
 from tests.docs.test_readme import PAGES
@@ -119,7 +118,7 @@ def test_page_shows_how_each_wire_writes_an_option(option: str) -> None:
         assert any(path.startswith(shown) for path in paths), (wire_api, shown, paths)
 
 
-@pytest.mark.parametrize("option", VALUES)
+@each_case("option", VALUES)
 def test_docstring_names_the_wires_of_an_option(option: str) -> None:
     """D6: what a wire does with an option was in no docstring."""
     stated = re.search(r"Wires: ([^.;]+)", documented_fields()[option])

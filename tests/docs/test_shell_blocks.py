@@ -29,6 +29,7 @@ from tests.docs.shell import (
     commands,
     shell_blocks,
 )
+from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 CAPTURE: Final = ROOT / "tests" / "recordings" / "messages" / "llama-tool.sse"
@@ -93,7 +94,7 @@ def test_slow_block_runs(block: Block, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "block", [b for b in shell_blocks() if b.mark == "not run"], ids=lambda block: block.name
 )
 def test_block_that_is_not_run_names_what_exists(block: Block) -> None:

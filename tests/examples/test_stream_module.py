@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 MODULE: Final = ROOT / "examples" / "web" / "page" / "stream.js"
@@ -74,8 +75,8 @@ def test_events_are_read_whatever_the_chunks() -> None:
     assert json.loads(asked["body"]) == {"number": list(CASES).index("asked")}
 
 
-@pytest.mark.parametrize(
-    ("case", "kind", "retryable", "seconds"),
+@each_case(
+    "case, kind, retryable, seconds",
     [
         ("refused", "rate_limited", True, 7.5),
         ("busy", "server_error", True, 3),

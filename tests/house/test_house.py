@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from typing import Any
@@ -37,3 +38,23 @@ def test_the_changelog_names_the_version_being_built() -> None:
 
 def test_the_package_reports_the_version_it_was_built_as() -> None:
     assert streamlib.__version__ == PYPROJECT["project"]["version"]
+
+
+def test_thorough_session_has_each_test_that_tries_more() -> None:
+    """Else nothing would ever try what the default run leaves out."""
+    listed: dict[str, set[str]] = {}
+    for node in ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "THOROUGH_TESTS":
+            for entry in ast.literal_eval(node.value):
+                path, _, name = entry.partition("::")
+                listed.setdefault(path, set()).add(name)
+    shorter = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        if re.search(r"^from tests\.support\.thorough import", text, re.MULTILINE):
+            shorter.add(path.relative_to(ROOT).as_posix())
+    assert shorter
+    assert shorter - listed.keys() == set()
+    for name, tests in listed.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert all(f"def {test}(" in text for test in tests - {""}), name

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-import pytest
-
 from lab.house.style import sources
 from lab.house.where import (
     MIRRORS,
@@ -16,6 +14,7 @@ from lab.house.where import (
     named_tests,
     rows,
 )
+from tests.support.cases import each_case
 from tests.support.shared import ROOT
 
 ROWS = rows(TABLE.read_text(encoding="utf-8"))
@@ -73,8 +72,8 @@ def test_no_test_is_in_the_lab_and_no_program_in_tests() -> None:
     assert [relative(path) for path in (ROOT / "tests").rglob("__main__.py")] == []
 
 
-@pytest.mark.parametrize(
-    ("module", "tests"),
+@each_case(
+    "module, tests",
     [
         ("streamlib/client/auth.py", "tests/streamlib/client/test_auth.py"),
         ("streamlib/wires/chat/encode_objects.py", "tests/streamlib/wires/chat/test_encode.py"),

@@ -29,6 +29,7 @@ from streamlib_parsers import (
     accumulate,
 )
 from streamlib_parsers.accumulate import Accumulator
+from tests.support.cases import each_case
 
 LATE_EVENTS = [
     OutputTextDelta(3, 0, "a"),
@@ -41,8 +42,8 @@ LATE_EVENTS = [
 ]
 
 
-@pytest.mark.parametrize("event", LATE_EVENTS, ids=lambda event: type(event).__name__)
-@pytest.mark.parametrize("done", [False, True])
+@each_case("event", LATE_EVENTS, ids=lambda event: type(event).__name__)
+@each_case("done", [False, True])
 def test_delta_without_its_open_item_is_a_clear_error(event: Any, done: bool) -> None:
     """A16: an accumulator that was started in the middle of a stream."""
     accumulator = Accumulator()

@@ -69,8 +69,8 @@ def test_text_of_an_error_is_read_up_to_a_limit() -> None:
     assert classify(400, before + " rate limit").kind == "invalid_request"
 
 
-@pytest.mark.parametrize("text", OVERFLOWS)
-@pytest.mark.parametrize("status", [None, 400])
+@each_case("text", OVERFLOWS)
+@each_case("status", [None, 400])
 def test_classify_context_window_exceeded(text: str, status: int | None) -> None:
     assert (
         classify(status, anthropic("invalid_request_error", text)).kind == "context_window_exceeded"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from streamlib.testing.bench import bodies
 from streamlib.testing.bench.responses import SampleCall, SampleReasoning, SampleText
 from streamlib_parsers import (
+    Completed,
     Failed,
     Image,
     Message,
@@ -29,10 +31,10 @@ from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.build_kind import compiled
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.framing import Frame
-from streamlib_parsers.items import Origin
+from streamlib_parsers.items import JsonObject, Origin
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
-from streamlib_parsers.protocol import WIRE_APIS, Parser
+from streamlib_parsers.protocol import WIRE_APIS, Parser, parse_body, wire
 from tests.support.dialect_calls import (
     TOOLS,
 )
@@ -157,6 +159,38 @@ def test_item_nested_too_deep_to_scrub_is_emitted_as_it_is() -> None:
     assembly.surrogates = SurrogateJoiner()
     assembly.fail(ErrorInfo("truncated", "truncated"))
     assert [type(event) for event in assembly.take()[-2:]] == [OutputItemDone, Failed]
+
+
+DISTINCT = [name for name in WIRE_APIS if name != "gemini"]
+"""Wires whose frames and bodies are distinct. Gemini's are not: the caller says which it is."""
+
+
+@pytest.mark.parametrize("wire_api", DISTINCT)
+def test_frame_in_place_of_a_body_is_not_complete(wire_api: WireApi) -> None:
+    stream = b"".join(bodies.body(wire_api, (SampleText(["Hel", "lo"]),)))
+    frames = wire(wire_api).framing(LIMITS).feed(stream)
+    assert len(frames) > 2
+    for frame in frames[:-2]:
+        payload = frame.data or b""
+        if wire_api == "invoke":
+            payload = b64decode(json.loads(payload)["bytes"])
+        [*_, last] = parse_body(wire_api, payload)
+        if isinstance(last, Completed):
+            # It says itself that the response ends.
+            assert last.native_stop_reason is not None, payload
+
+
+@pytest.mark.parametrize(
+    ("wire_api", "event"),
+    [
+        ("interactions", {"event_type": "interaction.status_update", "status": "completed"}),
+        ("responses", {"type": "response.shell_call_output_content.done", "output": []}),
+    ],
+)
+def test_event_with_a_key_of_bodies_is_no_body(wire_api: WireApi, event: JsonObject) -> None:
+    [*_, last] = parse_body(wire_api, json.dumps(event).encode())
+    assert isinstance(last, Failed)
+    assert last.error.kind == "malformed"
 
 
 def test_text_changes_compare_text_and_refusals_only() -> None:

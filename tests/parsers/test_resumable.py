@@ -13,6 +13,7 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import parser
 from streamlib_parsers.resumable import Position, ResumableParser
+from tests.support.cases import each_case
 
 RESPONSE = {"id": "resp_1", "object": "response", "status": "in_progress", "model": "m"}
 ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
@@ -114,8 +115,8 @@ def test_nothing_follows_a_position_that_never_came() -> None:
     assert parse.feed(b"".join(again)) == []
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("size", [1, 7, 4096])
+@each_case("line_end", ["\n", "\r\n", "\r"])
+@each_case("size", [1, 7, 4096])
 def test_chunks_and_line_ends_change_nothing(line_end: str, size: int) -> None:
     body = b"".join(responses_frames(line_end))
     parse = resumable()

@@ -135,8 +135,8 @@ def test_unusual_event_is_read_alike_in_any_partition(stream: str, name: str) ->
         assert parsed(wire, chunks) == expected
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize(
+@each_case("stream", STREAMS)
+@each_case(
     "limits",
     [
         Limits(event_bytes=250),

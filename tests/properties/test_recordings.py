@@ -21,6 +21,7 @@ from streamlib_parsers import (
 )
 from tests.support.partitions import byte_by_byte, every_single_split
 from tests.support.shared import MISSING, ROOT, WIRES, recordings
+from tests.support.thorough import THOROUGH
 
 HOME = ROOT / "tests" / "recordings"
 RECORDINGS = sorted(path for path in HOME.glob("*/*") if path.suffix != ".md")
@@ -100,7 +101,7 @@ def test_an_emoji_split_between_deltas_is_joined(path: Path) -> None:
 def test_every_split_gives_the_same_events(path: Path) -> None:
     body = path.read_bytes()
     reference = [ENCODE.encode(event) for event in events_of(path, [body])]
-    for chunks in (byte_by_byte(body), *every_single_split(body, 700)):
+    for chunks in (byte_by_byte(body), *every_single_split(body, 700 if THOROUGH else 350)):
         assert [ENCODE.encode(event) for event in events_of(path, chunks)] == reference
 
 

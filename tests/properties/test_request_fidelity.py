@@ -26,6 +26,7 @@ from lab.fidelity.shapes import (
 from lab.fidelity.tables import TABLES
 from streamlib import Change, Prompt, Request, WireApi
 from streamlib.providers.wire_specs import WIRE_SPECS
+from tests.support.thorough import THOROUGH
 
 WIRES = tuple(TABLES)
 BODY = {
@@ -46,7 +47,7 @@ def test_each_field_survives_or_is_reported(wire: WireApi) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@settings(max_examples=25)
+@settings(max_examples=25 if THOROUGH else 15)
 @given(data=st.data())
 def test_random_requests_survive_or_are_reported(wire: WireApi, data: st.DataObject) -> None:
     """B3: fields together: a request of several turns, tools and settings."""
@@ -209,7 +210,7 @@ def test_report_of_one_setting_excuses_no_other() -> None:
 def test_random_requests_hold_zeros_and_unknown_keys() -> None:
     drawn: list[Any] = []
 
-    @settings(max_examples=200, database=None)
+    @settings(max_examples=200 if THOROUGH else 80, database=None)
     @given(values_of(messages.request_type()))
     def run(body: Any) -> None:
         drawn.extend(leaves_of(body).items())

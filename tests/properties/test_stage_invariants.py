@@ -50,6 +50,7 @@ from streamlib.pipeline import (
 )
 from streamlib.testing.invariants import check
 from streamlib.testing.stage_samples import samples
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 from tests.support.shared import WIRES, recordings
 from tests.support.virtual_time import anyio_backend
@@ -327,7 +328,7 @@ async def test_stage_error_as_event_ends_a_whole_stream(name: str) -> None:
         assert (failed.error.kind, failed.error.code) == ("internal", "stage_failed")
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@each_case("name", WHOLE)
 async def test_source_error_is_raised_with_what_came_out(name: str) -> None:
     events = streams(0)[0][1][:-2]  # its item is open
     error = StreamError(ErrorInfo("overloaded", "busy"))

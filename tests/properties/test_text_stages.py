@@ -48,6 +48,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.shared import WIRES, Recording, recordings
+from tests.support.thorough import some
 
 ALL = ("text", "reasoning", "refusal", "arguments")
 SCREENS = ("vercel", "agui", "jsonl")
@@ -175,7 +176,7 @@ def test_cutting_changes_no_text_and_no_item(folder: str) -> None:
     for recording in recordings(folder):
         random = Random(recording.path.name)
         events = recorded(recording)
-        for stage in CUTTERS:
+        for stage in some(CUTTERS, 2, recording.path.name):
             cut = through(split_again(events, random), stage)
             check(cut)
             assert texts_of_deltas(cut) == texts_of_deltas(events), recording.path
@@ -185,7 +186,7 @@ def test_cutting_changes_no_text_and_no_item(folder: str) -> None:
 @each_folder
 def test_replace_leaves_one_text_everywhere(folder: str) -> None:
     for recording in recordings(folder):
-        check_replace(recorded(recording), Random(recording.path.name))
+        check_replace(recorded(recording), recording.path.name)
 
 
 def not_text(events: Sequence[ResponseEvent]) -> str:
@@ -198,7 +199,9 @@ def not_text(events: Sequence[ResponseEvent]) -> str:
     return "\n".join(found)
 
 
-def check_replace(events: list[ResponseEvent], random: Random) -> None:
+def check_replace(events: list[ResponseEvent], name: str) -> None:
+    """Each recording goes through some of the encoders, all of them in the thorough run."""
+    random = Random(name)
     before = texts_of_deltas(events)
     secret = secret_of(list(before.values()), random)
     if secret is None or secret in not_text(events):
@@ -215,13 +218,13 @@ def check_replace(events: list[ResponseEvent], random: Random) -> None:
         assert secret not in item_text
     for value in (response, *out):
         assert secret not in msgspec.json.encode(value).decode()
-    for wire in WIRE_APIS:
+    for wire in some(WIRE_APIS, 3, name):
         body = encoded(wire, out)
         whole = read_back(wire, encoded(wire, events))
         if not was_replaced(events):
             assert read_back(wire, body) == whole.replace(secret, "[x]"), wire
         assert secret.encode() not in body, wire
-    for screen in SCREENS:
+    for screen in some(SCREENS, 3, name):
         assert secret not in shown(encoded(screen, out)), screen
 
 
@@ -262,7 +265,7 @@ STAGES: dict[str, tuple[Keep, Keep | None]] = {
 @each_folder
 def test_text_stages_give_the_same_everywhere(folder: str, name: str) -> None:
     stage, same = STAGES[name]
-    for recording in recordings(folder)[::7]:
+    for recording in some(recordings(folder)[::7], 2, name):
         random = Random(recording.path.name)
         events = split_again(recorded(recording), random)
         expected = anyio.run(piped, events, same or stage)

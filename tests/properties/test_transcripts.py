@@ -31,6 +31,7 @@ from tests.streamlib.testing.provider.strict.test_builders import (
 )
 from tests.streamlib.wires.test_conversations import conversations, prompt_of, response_of
 from tests.support.conversation_facts import Fact, facts_of
+from tests.support.thorough import THOROUGH
 
 FORMATS: Final[tuple[WrittenFormat, ...]] = get_args(WrittenFormat)
 
@@ -167,7 +168,7 @@ def keyed_values(value: Any) -> list[tuple[Any, Any]]:
 
 
 @each_format
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 if THOROUGH else 25, deadline=None)
 @given(data=st.data())
 def test_any_value_is_a_transcript_or_an_error(name: WrittenFormat, data: st.DataObject) -> None:
     items = signed(data.draw(histories("messages", images=True)), "messages")

@@ -33,6 +33,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.thorough import THOROUGH
 
 MARK: Final = re.compile(r"<(.*?)\|(\d+)>")
 
@@ -109,7 +110,7 @@ def test_no_sequence_of_frames_breaks_a_wire(wire_api: WireApi) -> None:
     run_state_machine_as_test(
         type(f"{wire_api}Machine", (WireMachine,), {"wire_api": wire_api}),
         settings=settings(
-            max_examples=40,
+            max_examples=40 if THOROUGH else 20,
             stateful_step_count=12,
             deadline=None,
             database=None,

@@ -192,6 +192,15 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "Python logging of a literal": (
         log("sending") + log(f"received {CHAT!r} in 1.2 s") + log("done")
     ).encode(),
+    "Python logging of a literal for each frame": "".join(
+        log(f"chunk {payload!r}") for payload in [*payloads_of(CHAT), b"[DONE]"]
+    ).encode(),
+    "Python logging of a literal for each chunk": "".join(
+        log(f"chunk {start} {CHAT[start : start + 300]!r}") for start in range(0, len(CHAT), 300)
+    ).encode(),
+    "Python logging of a dict for each frame": "".join(
+        log(f"got {json.loads(payload)!r}") for payload in _PAYLOADS
+    ).encode(),
     "Python logging of a line each": "".join(
         log(f"chunk: {payload}") for payload in [*_PAYLOADS, "[DONE]"]
     ).encode(),
@@ -206,6 +215,13 @@ CHAT_CAPTURES: Final[dict[str, bytes]] = {
     "a JSON log with an object a line": "".join(
         json_line(event={"chunk": json.loads(payload)}) for payload in _PAYLOADS
     ).encode(),
+    "a JSON log with an object in a string a line": "".join(
+        json_line(msg=payload) for payload in [*_PAYLOADS, "[DONE]"]
+    ).encode(),
+    "a JSON log with words and an object a line": "".join(
+        json_line(message=f"got {payload}") for payload in _PAYLOADS
+    ).encode(),
+    "a JSON list of objects in strings": json.dumps([*_PAYLOADS, "[DONE]"]).encode(),
     "a log of Docker": "".join(
         json.dumps({"log": line + "\n", "stream": "stdout"}) + "\n"
         for line in text(CHAT).split("\n")
@@ -238,6 +254,7 @@ BODY_CAPTURES: Final[dict[str, bytes]] = {
     "a body in a string in a string": json.dumps(json.dumps(text(BODY))).encode(),
     "a body with escaped quotes": text(BODY).replace("\\", "\\\\").replace('"', '\\"').encode(),
     "a dict that Python printed": repr(json.loads(BODY)).encode(),
+    "a log line with a dict that Python printed": log(f"got {json.loads(BODY)!r} (200)").encode(),
     "a log line with a body": log(f"response {text(BODY)} (200)").encode(),
     "a log line with an indented body": log(
         "response " + json.dumps(json.loads(BODY), indent=2)

@@ -159,7 +159,7 @@ def _token_problem(
         message = "this path needs the gateway's own token, that of --token-env"
         return ErrorInfo("permission", message, code="token")
     scope[SCOPE_KEY] = client
-    set_identity(scope, ClientIdentity(client.name, client.token_sha256))
+    set_identity(scope, ClientIdentity(client.name))
     return None
 
 

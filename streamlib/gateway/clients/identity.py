@@ -31,7 +31,8 @@ class ClientIdentity(Struct, frozen=True):
 
     Attributes:
         name: of the client in the route file; None: the file names no client with this token.
-        token_digest: SHA-256 of the token that the client sent, in hex; None: it sent none.
+        token_digest: SHA-256 of the token that a client without a name sent, in hex; None: it sent
+            none.
     """
 
     name: str | None = None

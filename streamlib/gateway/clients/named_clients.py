@@ -47,7 +47,7 @@ class NamedClient(
 
     Attributes:
         name: name in log lines and metrics.
-        token_sha256: hexadecimal SHA-256 of its token.
+        token_sha256: hexadecimal SHA-256 of its token; several, while a token is replaced.
         models: patterns of the model names that it may see and request, as in routes.
         requests_per_minute: limit of requests; None: no limit.
         tokens_per_minute: limit of tokens in requests and responses together, cached tokens
@@ -57,7 +57,7 @@ class NamedClient(
     """
 
     name: str
-    token_sha256: str
+    token_sha256: str | tuple[str, ...]
     models: tuple[str, ...] = ("*",)
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
@@ -67,7 +67,7 @@ class NamedClient(
         if not _NAME.fullmatch(self.name):
             # The name is a field of log lines and a label of metrics.
             raise ValueError("a client's name is 1 to 64 letters, digits and ._@-")
-        if not _DIGEST.fullmatch(self.token_sha256):
+        if not self.digests or not all(map(_DIGEST.fullmatch, self.digests)):
             # The value is not quoted, because it might be a token.
             raise ValueError(
                 f"the client {self.name}: token_sha256 is 64 hexadecimal digits, the digest of "
@@ -76,6 +76,13 @@ class NamedClient(
         for limit in (self.requests_per_minute, self.tokens_per_minute):
             if limit is not None and limit < 1:
                 raise ValueError(f"the client {self.name}: a limit must be at least 1")
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """The digests of all its tokens."""
+        if isinstance(self.token_sha256, str):
+            return (self.token_sha256,)
+        return self.token_sha256
 
     @property
     def is_limited(self) -> bool:
@@ -107,10 +114,13 @@ class ClientTable:
         for client in self.clients:
             if client.name in names:
                 raise ValueError(f"two clients have the name {client.name}")
-            other = self._by_digest.setdefault(client.token_sha256, client)
-            if other is not client:
-                raise ValueError(f"the clients {other.name} and {client.name} have the same token")
             names.add(client.name)
+            for digest in client.digests:
+                other = self._by_digest.setdefault(digest, client)
+                if other is not client:
+                    raise ValueError(
+                        f"the clients {other.name} and {client.name} have the same token"
+                    )
 
     def __bool__(self) -> bool:
         """Whether there are named clients."""

@@ -39,7 +39,7 @@ from streamlib.gateway.targets.streams import (
     hide_missing_key,
 )
 from streamlib.gateway.watch.observer import Watch
-from streamlib.gateway.watch.request_log import error_text
+from streamlib.gateway.watch.request_log import FIELDS, error_text, failed_target_fields
 from streamlib.pipeline.attempts import Opened
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.report import Change
@@ -120,12 +120,7 @@ class RequestHandler:
         attempts = self._services.pool.attempts(self.request.targets, seconds)
         async for slot in attempts:
             if attempts.failures:
-                _log.info(
-                    "%s %s failed with %s: trying the next target",
-                    self.request.request_id,
-                    log_name(self.targets.model),
-                    error_text(attempts.failures[-1], self._exchange.upstream_request_id),
-                )
+                self._log_failure(attempts.failures[-1])
             with slot:
                 failure = await self._try(slot)
                 slot.ended(failure or self.error)
@@ -133,6 +128,16 @@ class RequestHandler:
                 attempts.failed(failure)
         if attempts.failure is not None:
             await self._send_error(attempts.failure)
+
+    def _log_failure(self, error: ErrorInfo) -> None:
+        model = self.targets.model
+        _log.info(
+            "%s %s failed with %s: trying the next target",
+            self.request.request_id,
+            log_name(model),
+            error_text(error, self._exchange.upstream_request_id),
+            extra={FIELDS: failed_target_fields(self._exchange, model, error)},
+        )
 
     async def _try(self, slot: Slot) -> ErrorInfo | None:
         """Sends the response of one target.

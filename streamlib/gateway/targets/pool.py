@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from streamlib.gateway.log_text import log_name, server_of
 from streamlib.gateway.targets.routes import RouteTarget
+from streamlib.gateway.watch.request_log import FIELDS, cooldown_fields
 from streamlib.pipeline.attempts import Attempts
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.stream_error import StreamError
@@ -355,10 +356,18 @@ class TargetPool:
             now = anyio.current_time()
             health.cooldowns += 1
             health.since, health.until = now, now + seconds
-            name = log_name(f"{target.provider.name}:{target.resolved.model}")
+            model = f"{target.provider.name}:{target.resolved.model}"
+            name = log_name(model)
             if target.base_url:
                 name += f" at {server_of(target.base_url)}"
-            _log.warning("%s cools down for %g seconds: %s", name, seconds, error.kind)
+            fields = cooldown_fields(model, target.base_url, seconds, error)
+            _log.warning(
+                "%s cools down for %g seconds: %s",
+                name,
+                seconds,
+                error.kind,
+                extra={FIELDS: fields},
+            )
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:

@@ -33,8 +33,8 @@ QUOTING: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "invalid_hi
 _UNREADABLE: Final = re.compile(r"(?P<what>not a request of \w{1,20}): (?P<why>.*)", re.DOTALL)
 """The message of a decoder, whose reason may quote a value of the request."""
 
-_KEY: Final = r"[\w.]{1,100}"
-"""A key of the body, with dots between those of nested objects."""
+_KEY: Final = r"[\w.\[\]]{1,100}"
+"""A key of the body, with dots between those of nested objects, and numbers in lists."""
 
 _SAFE_REASONS: Final = tuple(
     (re.compile(pattern, re.DOTALL), shown)
@@ -48,8 +48,9 @@ _SAFE_REASONS: Final = tuple(
         (rf"({_KEY}) is (?:an?|tokens|not) [^']{{1,100}} not .*", r"\1 has a wrong value"),
         # Behind a value.
         (r".*? - at `([\w.\[\]$]{0,200})`", r"at \1"),
+        (rf"Invalid enum value '.* in ({_KEY})", r"\1 has a wrong value"),
         (r".*?\(byte (\d{1,12})\)", r"at byte \1"),
-        (rf".* is missing or unknown(?: in {_KEY})?", "a key or a value is missing or unknown"),
+        (rf".* is missing or unknown( in {_KEY})?", r"a key or a value is missing or unknown\1"),
     )
 )
 """Reasons of decoders, and what is shown of each: nothing that a request holds but its keys."""
@@ -254,34 +255,20 @@ def fields_of(exchange: Exchange, *, with_content: bool = False) -> dict[str, An
         with_content: whether a message that may quote the request is in it.
     """
     usage = exchange.usage or Usage()
-    request_id = exchange.upstream_request_id
     lost = Counter(change.action for change in exchange.report)
-    kind: str | None = None
     message: str | None = None
-    code: str | None = None
     if exchange.error is not None:
-        kind = exchange.error.kind
-        code = exchange.error.code and log_name(redact(exchange.error.code))
         message = shown_message(
             exchange.error, is_own=exchange.is_refused, with_content=with_content
         )
     return {
-        "request_id": exchange.request_id,
-        "client": exchange.client,
-        "wire_api": exchange.wire_api,
-        "operation": exchange.operation,
-        "route": exchange.route,
-        "requested_model": log_name(exchange.requested),
-        "model": log_name(exchange.target),
+        **_request_fields(exchange),
         "stream": exchange.is_stream,
         "background": exchange.in_background,
         "targets_tried": exchange.targets_tried,
         "status": exchange.status,
         "stop_reason": exchange.stop_reason,
-        "error": kind,
-        "error_message": message,
-        "error_code": code,
-        "upstream_request_id": request_id and log_name(redact(request_id)),
+        **_error_fields(exchange.error, message, exchange.upstream_request_id),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cache_read_input_tokens,
@@ -294,8 +281,84 @@ def fields_of(exchange: Exchange, *, with_content: bool = False) -> dict[str, An
     }
 
 
+def failed_target_fields(exchange: Exchange, target: str, error: ErrorInfo) -> dict[str, Any]:
+    """The fields of the JSON line of a failure after which the next target is tried.
+
+    Args:
+        exchange: the request.
+        target: the target that failed, `provider:model`.
+        error: its failure.
+    """
+    return {
+        "message": "trying the next target",
+        **_request_fields(exchange),
+        "model": log_name(target),
+        **_error_fields(error, shown_message(error), exchange.upstream_request_id),
+    }
+
+
+def cooldown_fields(
+    target: str, base_url: str | None, seconds: float, error: ErrorInfo
+) -> dict[str, Any]:
+    """The fields of the JSON line of a target that cools down.
+
+    Args:
+        target: the target, `provider:model`.
+        base_url: its address in the route; None: its provider's own.
+        seconds: how long it cools down.
+        error: its last failure.
+    """
+    return {
+        "message": "cools down",
+        "model": log_name(target),
+        "server": base_url and server_of(base_url),
+        "cooldown": _rounded(seconds),
+        **_error_fields(error, shown_message(error), None),
+    }
+
+
+def _request_fields(exchange: Exchange) -> dict[str, Any]:
+    """Whose request it is, and for what."""
+    return {
+        "request_id": exchange.request_id,
+        "client": exchange.client,
+        "wire_api": exchange.wire_api,
+        "operation": exchange.operation,
+        "route": exchange.route,
+        "requested_model": log_name(exchange.requested),
+        "model": log_name(exchange.target),
+    }
+
+
+def _error_fields(
+    error: ErrorInfo | None, message: str | None, request_id: str | None
+) -> dict[str, Any]:
+    """What failed, with the id that the provider gave the request."""
+    code = error and error.code
+    return {
+        "error": error and error.kind,
+        "error_message": message,
+        "error_code": code and log_name(redact(code)),
+        "upstream_request_id": request_id and log_name(redact(request_id)),
+    }
+
+
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 4)
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    """When a record was made, in UTC: `2026-11-23T03:20:41.118Z`."""
+    created = datetime.fromtimestamp(record.created, UTC)
+    return created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class TextFormatter(logging.Formatter):
+    """Formats a record as its time (UTC) and its text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        return f"{_time_of(record)} {super().format(record)}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -304,9 +367,8 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
-        created = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
-            "time": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": _time_of(record),
             "level": record.levelname.lower(),
             "logger": record.name,
         }
@@ -315,7 +377,7 @@ class JsonFormatter(logging.Formatter):
             line["message"] = record.getMessage()
         else:
             line["message"] = "request"
-            line.update(fields)  # a refusal's fields include a message
+            line.update(fields)  # those of other lines than a request's include a message
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()

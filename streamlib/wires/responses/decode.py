@@ -176,7 +176,9 @@ def _item(block: JsonObject, raw: Raw) -> ResponseItem:
     if not kind and "role" in block:
         # The short form of a message has no type.
         kind = "message"
-    if kind == "message" and block.get("role") in get_args(Role):
+    if kind == "message":
+        if block["role"] not in get_args(Role):
+            raise KeyError(block["role"])
         return _message(block)
     if kind in ("function_call_output", "custom_tool_call_output"):
         return _call_output(block, kind)

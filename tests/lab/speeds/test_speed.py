@@ -13,7 +13,14 @@ from typing import TypeAlias
 
 import pytest
 
-from lab.speeds.measure import ABOVE_MESSAGES, ABOVE_SPLITTER, DOUBLED, GROWING, SDKS
+from lab.speeds.measure import (
+    ABOVE_MESSAGES,
+    ABOVE_PARSER,
+    ABOVE_SPLITTER,
+    DOUBLED,
+    GROWING,
+    SDKS,
+)
 from tests.support.shared import ROOT
 
 Figures: TypeAlias = dict[str, dict[str, tuple[float, int]]]
@@ -41,6 +48,13 @@ def test_parser_stays_near_the_splitter_on_recordings(wire: str, figures: Figure
     (found, attempts), most = figures["splitter"][wire], ABOVE_SPLITTER[wire]
     sys.stdout.write(f"{wire}, six lines: x{found:.2f}, at most {most}, attempts: {attempts}\n")
     assert found <= most
+
+
+@pytest.mark.timing
+def test_client_stays_near_its_parser_in_a_short_response(figures: Figures) -> None:
+    found, attempts = figures["client"]["messages"]
+    sys.stdout.write(f"client: x{found:.2f}, at most {ABOVE_PARSER}, attempts: {attempts}\n")
+    assert found <= ABOVE_PARSER
 
 
 @pytest.mark.timing

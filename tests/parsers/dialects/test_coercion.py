@@ -45,12 +45,8 @@ OBJECT, ARRAY = {"type": "object"}, {"type": "array"}
 NULLABLE = {"type": ["string", "null"]}
 
 
-@pytest.mark.parametrize(
-    "text", ["123", "true", "null", "None", "", " a ", "{}", "1.0", '"a"', "NaN"]
-)
-@pytest.mark.parametrize(
-    "schema", [{}, STRING, {"description": "?"}, {"type": "string", "enum": ["a"]}]
-)
+@each_case("text", ["123", "true", "null", "None", "", " a ", "{}", "1.0", '"a"', "NaN"])
+@each_case("schema", [{}, STRING, {"description": "?"}, {"type": "string", "enum": ["a"]}])
 def test_string_stays_as_written(text: str, schema: dict[str, Any]) -> None:
     assert value(text, schema) == text
 
@@ -268,8 +264,8 @@ def test_value_without_schema_is_json_only_on_request() -> None:
     assert value("[1]", STRING, json_if_untyped=True) == "[1]"
 
 
-@pytest.mark.parametrize(
-    ("schema", "text", "is_string", "expected"),
+@each_case(
+    "schema, text, is_string, expected",
     [
         (INTEGER, "1", True, "1"),
         (INTEGER, "a", True, '"a"'),
@@ -293,8 +289,8 @@ def test_type_in_the_call_decides_where_the_schema_does_not(
     assert parameter_value({"properties": {"k": schema}}, parameter, "never") == expected
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
+@each_case(
+    "schema, expected",
     [
         (STRING, True),
         ({"type": "str"}, True),

@@ -287,10 +287,8 @@ OPENERS = {
 """What begins a call, where it is not `<tool_call>`."""
 
 
-@pytest.mark.parametrize(
-    "written", ["{0}", "a{0}b", "{0}f", "{0}\n{0}", 'a{0} name="g">', "x" * 200 + "{0}\nf"]
-)
-@pytest.mark.parametrize("dialect", PRIVATE)
+@each_case("written", ["{0}", "a{0}b", "{0}f", "{0}\n{0}", 'a{0} name="g">', "x" * 200 + "{0}\nf"])
+@each_case("dialect", PRIVATE)
 def test_value_may_mention_what_begins_a_call(dialect: str, written: str) -> None:
     value = written.format(OPENERS.get(dialect, "<tool_call>"))
     text = PRIVATE[dialect].format(value)
@@ -298,8 +296,8 @@ def test_value_may_mention_what_begins_a_call(dialect: str, written: str) -> Non
         assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", {"k": value})])
 
 
-@pytest.mark.parametrize("closing", [True, False])
-@pytest.mark.parametrize("dialect", PRIVATE)
+@each_case("closing", [True, False])
+@each_case("dialect", PRIVATE)
 def test_call_in_a_value_is_a_call_of_its_own(dialect: str, closing: bool) -> None:
     """The first call lost its end: it is text, and the second one is called."""
     whole = PRIVATE[dialect]
@@ -313,8 +311,8 @@ def test_call_in_a_value_is_a_call_of_its_own(dialect: str, closing: bool) -> No
         assert outcome(filtered(chunks, [dialect]))[::2] == (lost, [("f", {"k": "b"})])
 
 
-@pytest.mark.parametrize("arguments", ['{"k": nonsense}', '{"k": "v"', '{"k": "v" "n"}'])
-@pytest.mark.parametrize("dialect", ["kimi_k2", "deepseek_v31", "deepseek_v3"])
+@each_case("arguments", ['{"k": nonsense}', '{"k": "v"', '{"k": "v" "n"}'])
+@each_case("dialect", ["kimi_k2", "deepseek_v31", "deepseek_v3"])
 def test_malformed_call_in_a_section_is_one_incomplete_item(dialect: str, arguments: str) -> None:
     """A7: once as an item, once as text, one Notice."""
     text = IN_A_SECTION[dialect].format(arguments)

@@ -40,6 +40,7 @@ from tests.support.dialect_streams import (
     outcome,
     splits_of,
 )
+from tests.support.thorough import some
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 F = [("f", {"k": "v"})]
@@ -92,7 +93,7 @@ def test_form_yields_equal_events_for_every_split(form: Form) -> None:
 @each_form(whole_message=False)
 def test_truncated_call_is_its_text_or_an_incomplete_item(form: Form) -> None:
     """A2: no text once an argument was emitted; tests/…/test_dialect_prefixes.py has the rest."""
-    for index in range(len(form.text)):
+    for index in some(range(len(form.text)), 3, form.name):
         response = accumulate(
             filtered([form.text[:index]], form.dialects, form.tools, stop_reason="length")
         )
@@ -109,7 +110,7 @@ OPEN_VALUE = re.compile(
 @each_form(whole_message=False)
 def test_call_after_an_unclosed_one_is_recovered(form: Form) -> None:
     """A2: but not behind an unclosed value, which may be a text about calls."""
-    for index in range(1, len(form.text)):
+    for index in some(range(1, len(form.text)), 3, form.name):
         broken = form.text[:index]
         if "```" in broken:
             continue  # an open fence makes code of what follows

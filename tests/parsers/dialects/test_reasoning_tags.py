@@ -193,11 +193,11 @@ def test_think_open_streams_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("opening", "dialect"), [("", "think:open"), ("<think>", "think"), ("\n<think>", "think:open")]
+@each_case(
+    "opening, dialect", [("", "think:open"), ("<think>", "think"), ("\n<think>", "think:open")]
 )
-@pytest.mark.parametrize(
-    ("stop_reason", "output", "reasoning"),
+@each_case(
+    "stop_reason, output, reasoning",
     [
         ("stop", "It is Paris.", ""),
         ("length", "", "It is Paris."),

@@ -125,8 +125,8 @@ def test_endless_line_fails_early_and_is_not_buffered() -> None:
     assert not framing._buffered
 
 
-@pytest.mark.parametrize(
-    ("chunk", "expected"),
+@each_case(
+    "chunk, expected",
     [
         (b"{}\n", b"{}"),
         (b'{"a":12}\n', b'{"a":12}'),

@@ -27,6 +27,7 @@ from tests.support.partitions import (
 )
 from tests.support.shared import CORPUS, Recording, each_vector, recordings, require, vectors
 from tests.support.sse_oracle import BODIES, BOM, oracle, report, run
+from tests.support.thorough import THOROUGH
 
 
 def events(frames: Iterable[Frame]) -> list[dict[str, str]]:
@@ -126,7 +127,7 @@ def test_no_partition_changes_a_recorded_body() -> None:
         ), recording.path.name
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=1_000 if THOROUGH else 300)
 @given(BODIES, st.data())
 @example(BOM + BOM + b"data: x\n\n", None)
 def test_any_body_in_any_partition_reads_as_the_standard(
@@ -482,8 +483,8 @@ def test_first_event_is_single_unless_a_bom_stands_before_it() -> None:
     assert framing.single(b"data: a\n\n") is None
 
 
-@pytest.mark.parametrize("body", [BOM_AT_START, BOM_LATER])
-@pytest.mark.parametrize("size", [1, 2, 9, 10, 100])
+@each_case("body", [BOM_AT_START, BOM_LATER])
+@each_case("size", [1, 2, 9, 10, 100])
 def test_only_a_bom_at_the_start_is_skipped(body: bytes, size: int) -> None:
     """Read as a parser does: an event at once where it can be."""
     framing = SSEFraming()
@@ -496,3 +497,15 @@ def test_only_a_bom_at_the_start_is_skipped(body: bytes, size: int) -> None:
         else:
             found += [frame.data for frame in framing.feed(chunk)]
     assert found == ([b"a"] if body == BOM_AT_START else [b"a", None, b"c"])
+
+
+@pytest.mark.parametrize("length", [1, 128, 129, 1000])
+def test_sse_name_is_the_same_in_a_second_stream(length: int) -> None:
+    """The first stream may leave its name for the second, unless it is longer than usual."""
+    name = "n" * length
+    for end in ("\n", "\r\n"):
+        event = f"event: {name}{end}data: 1{end}{end}".encode()
+        for _ in range(2):
+            framing = SSEFraming()
+            frames = [*framing.feed(event), *framing.feed(event), *framing.close()]
+            assert [(frame.event, frame.data) for frame in frames] == [(name, b"1")] * 2

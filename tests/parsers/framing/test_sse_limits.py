@@ -18,11 +18,12 @@ from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import LIMITS, MIB, Limits
 from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.sse_oracle import BODIES, oracle, report, run
+from tests.support.thorough import THOROUGH
 
 # ---------------------------------------------------------------- limits
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=1_000 if THOROUGH else 300)
 @given(BODIES, st.integers(4, 24), st.data())
 def test_limit_fails_at_the_same_byte_in_any_partition(
     body: bytes, limit: int, data: st.DataObject

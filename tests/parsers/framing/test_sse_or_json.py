@@ -11,6 +11,7 @@ from streamlib_parsers.framing.json_array import JsonArrayFraming
 from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming
 from streamlib_parsers.limits import Limits
+from tests.support.cases import each_case
 from tests.support.framings import growth, read
 from tests.support.partitions import byte_by_byte, every_single_split, partitions
 
@@ -19,9 +20,9 @@ EVENTS = b'data: {"a":1}\r\n\r\nevent: x\ndata: {"b":2}\n\n{"error":{"code":503}
 ARRAY = b'[{"a":1}\n,\n{"b":[{}]}\n]'
 
 
-@pytest.mark.parametrize("blank", [b"", b"\n", b"\r\n\r\n ", BOM, BOM + b"\n\t"])
-@pytest.mark.parametrize(
-    ("body", "framing"),
+@each_case("blank", [b"", b"\n", b"\r\n\r\n ", BOM, BOM + b"\n\t"])
+@each_case(
+    "body, framing",
     [
         (EVENTS, SSEFraming),
         (b": ping\n\n" + EVENTS, SSEFraming),

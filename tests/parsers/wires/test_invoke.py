@@ -105,6 +105,12 @@ def test_end_before_the_terminal_event_is_truncated(name: str) -> None:
     assert wires.error_of("invoke", stream(STREAMED[name][:frames])).kind == "truncated"
 
 
+@every_family
+def test_payload_in_place_of_a_body_is_not_complete(name: str) -> None:
+    last = parse_body("invoke", json.dumps(STREAMED[name][0]).encode())[-1]
+    assert isinstance(last, Failed)
+
+
 SHORT = {"claude-2", "completions", "titan", "llama", "mistral"}
 
 

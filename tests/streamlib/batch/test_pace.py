@@ -14,6 +14,7 @@ from streamlib.batch.concurrent import Pause
 from streamlib.client import ClientOptions
 from streamlib.testing import MODEL, loopback, sync_loopback
 from streamlib_parsers.events import Window
+from tests.support.cases import each_case
 
 USED_UP: Final = {
     "x-ratelimit-limit-requests": "1",
@@ -27,8 +28,8 @@ def hooks(pace: Pace, **options: Any) -> ClientOptions:
     return ClientOptions(on_request=pace.on_request, on_response=pace.on_response, **options)
 
 
-@pytest.mark.parametrize(
-    ("window", "seconds"),
+@each_case(
+    "window, seconds",
     [
         (None, 0),
         (Window(10, 0, reset_after=3.0), 3.0),
@@ -38,9 +39,8 @@ def hooks(pace: Pace, **options: Any) -> ClientOptions:
         (Window(10, 0, reset_after=61.0), 0),
         (Window(10, 0, reset_after=-3.0), 0),
     ],
-    ids=["none", "used up", "something left", "no reset", "unknown", "too long", "over"],
 )
-@pytest.mark.parametrize("name", ["requests", "tokens", "input_tokens", "output_tokens"])
+@each_case("name", ["requests", "tokens", "input_tokens", "output_tokens"])
 def test_window_without_rest_makes_wait(name: str, window: Window | None, seconds: float) -> None:
     pause = Pause()
     limits: Any = {name: window}

@@ -79,8 +79,8 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD)
-@pytest.mark.parametrize("form", ["bytes", "text", "dict"])
+@each_case("name", GOOD)
+@each_case("form", ["bytes", "text", "dict"])
 def test_response_is_typed(name: str, form: str) -> None:
     line: Any = GOOD[name]
     if form != "dict":

@@ -427,10 +427,10 @@ async def test_read_timeout_of_a_transport_names_the_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """C2: no scope of ours is needed for a read, whichever deadline is the next."""
-    scopes: list[float] = []
+    scopes: list[Any] = []
 
     def counted(**options: Any) -> anyio.CancelScope:
-        scopes.append(options["deadline"])
+        scopes.append(options)
         return USUAL_SCOPE(**options)
 
     from streamlib.client import attempt
@@ -443,6 +443,26 @@ async def test_read_timeout_of_a_transport_names_the_phase(
     assert transport.chunks.started
     reads = len(transport.chunks.started)
     assert len(scopes) == 2, f"one to send, one to close, none for {reads} reads"
+
+
+async def test_read_timeout_of_a_transport_ends_the_drain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What follows a complete response is read as the response was, and ends without an error."""
+    scopes: list[Any] = []
+
+    def counted(**options: Any) -> anyio.CancelScope:
+        scopes.append(options)
+        return USUAL_SCOPE(**options)
+
+    from streamlib.client import attempt
+
+    monkeypatch.setattr(attempt.anyio, "CancelScope", counted)
+    transport = SelfTimedTransport([CHAT, b": more\n\n", 1e6])
+    elapsed, error, stream = await run(transport, LIMITS, "chat")
+    assert (error, stream.response.text) == (None, HELLO_TEXT)
+    assert elapsed == pytest.approx(0.5, abs=1e-3)
+    assert len(scopes) == 2, "one to send, one to close"
 
 
 async def test_read_timeout_ends_the_tail_without_an_error() -> None:

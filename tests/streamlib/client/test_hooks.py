@@ -19,6 +19,7 @@ from streamlib.client.stream import ResponseStream
 from streamlib.providers import Provider
 from streamlib_parsers import Completed, Failed, OutputTextDelta
 from streamlib_parsers.stream_error import StreamError
+from tests.support.cases import each_case
 from tests.support.clients import KEY, MemoryTransport, make_client, make_request
 from tests.support.keys import UNUSUAL_KEY, printed
 from tests.support.response_bodies import HELLO, MESSAGE
@@ -226,9 +227,9 @@ class HookError(Exception):
     """What the hooks of these tests raise."""
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("in_batches", [False, True])
-@pytest.mark.parametrize("name", ["on_request", "on_response", "on_event"])
+@each_case("is_async", [False, True])
+@each_case("in_batches", [False, True])
+@each_case("name", ["on_request", "on_response", "on_event"])
 async def test_a_raising_hook_ends_the_stream(name: str, in_batches: bool, is_async: bool) -> None:
     """With its own exception, also with errors="event"; the socket is closed."""
 

@@ -10,6 +10,7 @@ import pytest
 from streamlib import FunctionCall, Prompt, RetryPolicy, ToolSpec, build, user
 from streamlib.client import ClientOptions
 from streamlib.testing import MODEL, scripted
+from tests.support.cases import each_case
 from tests.support.clients import MemoryTransport, make_client
 from tests.support.response_bodies import MESSAGE
 from tests.support.sync_clients import make_sync_client
@@ -35,8 +36,8 @@ def is_whole(body: dict[str, Any]) -> bool:
     return has_text and body["temperature"] == 0.0 and body["tools"][0]["name"] == "weather"
 
 
-@pytest.mark.parametrize("method", ["respond", "text"])
-@pytest.mark.parametrize("prompt", ["Hi.", [user("Hi.")], Prompt("Hi."), Prompt("Hi.", tools=[])])
+@each_case("method", ["respond", "text"])
+@each_case("prompt", ["Hi.", [user("Hi.")], Prompt("Hi."), Prompt("Hi.", tools=[])])
 async def test_call_adds_what_the_prompt_lacks(method: str, prompt: Any) -> None:
     transport = MemoryTransport([MESSAGE])
     async with make_client(URL, transport) as client:
@@ -92,8 +93,8 @@ async def test_built_request_takes_no_additions() -> None:
             await client.respond(request, instructions="Be brief.", temperature=1.0)
 
 
-@pytest.mark.parametrize("prompt", ["Hi.", Prompt("Hi.")])
-@pytest.mark.parametrize(
+@each_case("prompt", ["Hi.", Prompt("Hi.")])
+@each_case(
     "added", [{"instructions": 5}, {"temperature": "hot"}, {"tools": weather}, {"tools": ["x"]}]
 )
 async def test_wrong_kind_is_refused_as_in_a_prompt(prompt: Any, added: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from streamlib_parsers import ErrorInfo
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE
 from streamlib_parsers.stream_error import StreamError
+from tests.support.cases import each_case
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
@@ -147,8 +148,8 @@ async def timed(transport: MemoryTransport, **options: Any) -> tuple[float, str 
     return round(anyio.current_time() - began, 6), kind, len(transport.sent)
 
 
-@pytest.mark.parametrize(
-    ("refusals", "expected"),
+@each_case(
+    "refusals, expected",
     [
         ([(429, {"retry-after": "7"})], (7, None, 2)),
         ([(429, {"retry-after": "Sat, 21 Nov 2026 20:00:30 GMT"})], (30, None, 2)),

@@ -25,6 +25,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.stream_error import StreamError
+from tests.support.cases import each_case
 from tests.support.client_streams import FRAMES, all_events, stream_over, until
 from tests.support.clients import LIBRARIES, make_client, make_request, open_http
 from tests.support.metrics import figure
@@ -264,8 +265,8 @@ async def read_by(stream: ResponseStream, name: str) -> list[Any]:
     return [value async for value in READERS[name](stream)]
 
 
-@pytest.mark.parametrize("first", READERS)
-@pytest.mark.parametrize("second", READERS)
+@each_case("first", READERS)
+@each_case("second", READERS)
 async def test_stream_is_read_once(first: str, second: str) -> None:
     """The second loop got nothing, as if the response were empty."""
     async with stream_over(CITIES) as stream:

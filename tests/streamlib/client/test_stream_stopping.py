@@ -17,6 +17,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib_parsers import Completed, Failed, OutputItemDone, accumulate, parser
 from streamlib_parsers.stream_error import StreamError
+from tests.support.cases import each_case
 from tests.support.client_streams import FRAMES, all_events, stream_over, until
 from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
 from tests.support.loops import asyncio_alone
@@ -421,9 +422,9 @@ class LateTransport(MemoryTransport):
         return response
 
 
-@pytest.mark.parametrize("mode", ["raise", "event"])
-@pytest.mark.parametrize("retried", [False, True])
-@pytest.mark.parametrize("fails", [False, True])
+@each_case("mode", ["raise", "event"])
+@each_case("retried", [False, True])
+@each_case("fails", [False, True])
 async def test_nothing_follows_the_end_when_closing_races_the_headers(
     mode: Any, *, retried: bool, fails: bool
 ) -> None:

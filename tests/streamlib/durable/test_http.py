@@ -16,6 +16,7 @@ from streamlib.durable import open_log
 from streamlib.durable.http import log_app
 from streamlib.durable.hub import MAX_WAITING
 from tests.support.asgi_calls import AsgiCall
+from tests.support.cases import each_case
 from tests.support.durable_engines import Connection, memory_engine
 from tests.support.durable_http import (
     FOREVER,
@@ -178,7 +179,7 @@ async def test_etag_changes_with_the_log_and_its_end() -> None:
         assert first.headers["cache-control"] == "private, no-cache"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query",
     [
         "offset=",

@@ -154,6 +154,7 @@ def test_command_serves_without_a_key_and_stops_cleanly(log_format: str) -> None
         assert (line["requested_model"], line["model"]) == ("fast", "loopback:echo")
     else:
         assert "chat fast -> loopback:echo: stop" in errors
+        assert all(re.match(r"20\d\d-\d\d-\d\dT[\d:.]+Z ", line) for line in errors.splitlines())
     assert "Traceback" not in errors
 
 

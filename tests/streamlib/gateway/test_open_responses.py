@@ -10,6 +10,7 @@ import pytest
 
 from streamlib.gateway import Gateway, gateway
 from streamlib_parsers.items import JsonObject, WireApi
+from tests.support.cases import each_case
 from tests.support.gateways import Upstream, rule, serving, stream_response
 from tests.support.metrics import figure
 from tests.support.open_responses import (
@@ -72,9 +73,9 @@ CLIENT_BODIES: Final[dict[str, tuple[str, JsonObject]]] = {
 """Requests that leave out what they want to be stored, by their wire."""
 
 
-@pytest.mark.parametrize("overrides", [{}, {"top_p": 0.5}], ids=["plain", "overrides"])
-@pytest.mark.parametrize("target", ["responses", "interactions"])
-@pytest.mark.parametrize("wire", CLIENT_BODIES)
+@each_case("overrides", [{}, {"top_p": 0.5}])
+@each_case("target", ["responses", "interactions"])
+@each_case("wire", CLIENT_BODIES)
 async def test_default_of_storage_is_the_targets_on_its_wire(
     wire: str, target: WireApi, overrides: JsonObject
 ) -> None:

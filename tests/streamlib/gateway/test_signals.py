@@ -4,6 +4,7 @@ SIGTERM lets streams finish and then ends them with an error, a second one ends 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import signal
@@ -299,3 +300,20 @@ async def test_oldest_connections_without_a_request_leave_first(
     server._waiting = {each: (90.0 + n, None) for n, each in enumerate(connections)}
     server._close_waiting()
     assert [connection.is_closed for connection in connections] == [True, True, False, False]
+
+
+async def test_collections_leave_out_what_started_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+
+    async def serve(_: uvicorn.Server, sockets: object = None) -> None:
+        steps.append("serve")
+
+    monkeypatch.setattr(uvicorn.Server, "serve", serve)
+    monkeypatch.setattr(gc, "collect", lambda: steps.append("collect"))
+    monkeypatch.setattr(gc, "freeze", lambda: steps.append("freeze"))
+    config = uvicorn.Config("module:app")
+    server = GatewayServer(config, Gateway(), grace=1, connections=2, read_routes=RouteTable)
+    await server.serve()
+    assert steps == ["collect", "freeze", "serve"]

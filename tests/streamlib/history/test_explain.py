@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from streamlib.providers.cache_rules import CACHE_RULES, WIRE_RULES, cache_rule
 from streamlib.testing.strategies import histories
 from streamlib_parsers.items import JsonObject, WireApi
 from tests.support.cases import each_case
+from tests.support.thorough import THOROUGH
 
 CLAUDE = "anthropic:claude-sonnet-5"
 OPENAI = "openai:gpt-5.6"
@@ -155,8 +156,8 @@ def test_first_part_that_differs_is_named(
     assert found.lost_bytes > 0
 
 
-@pytest.mark.parametrize(
-    ("changed", "path", "reason"),
+@each_case(
+    "changed, path, reason",
     [
         ({"tools": TOOLS[::-1]}, "/tools/0", "tools_changed"),
         ({"instructions": "Other."}, "/instructions", "input_changed"),
@@ -168,7 +169,7 @@ def test_first_part_that_differs_is_named(
         ({"service_tier": "flex"}, "/service_tier", "service_tier_changed"),
     ],
 )
-@pytest.mark.parametrize("model", [OPENAI, OLDER])
+@each_case("model", [OPENAI, OLDER])
 def test_openai_has_words_of_its_own(
     model: str, changed: dict[str, Any], path: str, reason: str
 ) -> None:
@@ -593,6 +594,7 @@ WIRES: dict[WireApi, str] = {
 
 
 @pytest.mark.parametrize("wire_api", WIRES)
+@settings(max_examples=60 if THOROUGH else 25)
 @given(data=st.data())
 def test_conversation_that_goes_on_loses_nothing(wire_api: WireApi, data: st.DataObject) -> None:
     """Whatever it holds; what our own builder changes is named as such."""

@@ -18,11 +18,11 @@ from streamlib.inspection import forms, several
 from streamlib.inspection.capture import Capture, capture_of_part, events_of
 from streamlib.inspection.file_parts import UnreadableFile, part_of
 from streamlib.inspection.forms import FORMS, open_file
+from streamlib.inspection.gathering import objects_in
 from streamlib.inspection.http_forms import is_binary
 from streamlib.inspection.inspector import inspected, read_capture
-from streamlib.inspection.text_forms import objects_in
 from streamlib.inspection.wire_markers import likely_wire
-from streamlib_parsers.items import FunctionCall
+from streamlib_parsers.items import FunctionCall, JsonObject
 from streamlib_parsers.response import Response
 from tests.support import awkward_captures as awkward
 from tests.support.awkward_captures import (
@@ -122,6 +122,15 @@ def test_every_wire_is_opened_in_every_kind_of_text(path: Path) -> None:
         stored["json log"] = "".join(
             json_line(chunk=json.loads(payload)) for payload in payloads
         ).encode()
+        stored["json log of strings"] = "".join(
+            json_line(data=payload.decode()) for payload in payloads
+        ).encode()
+        stored["json list of strings"] = json.dumps([each.decode() for each in payloads]).encode()
+        frames = [b"data: " + payload + b"\n\n" for payload in payloads]
+        stored["log of literals"] = "".join(log(f"{frame!r}") for frame in frames).encode()
+        stored["log of chunks"] = "".join(
+            log(f"chunk {body[start : start + 300]!r}") for start in range(0, len(body), 300)
+        ).encode()
         stored["log"] = "".join(log(f"got {payload.decode()}") for payload in payloads).encode()
     for form, data in stored.items():
         assert said_in(data) == expected, form
@@ -216,6 +225,28 @@ def test_comma_behind_the_last_string_of_a_list(end: str) -> None:
     assert said_in(text[:-1].encode() + end.encode()) == said_in(CHAT)
 
 
+def test_one_frame_whose_text_has_lines_is_a_stream() -> None:
+    """It looked like a line with escaped line ends, which was opened again and again."""
+    chunk = json.dumps({"choices": [{"index": 0, "delta": {"content": "a\n\nb"}}]})
+    frame = f"data: {chunk}\n\n"
+    for data in (frame, frame[:-5], log(f"{frame.encode()!r}")):
+        assert [text for _, text, _, _ in said_in(data.encode())] in (["a\n\nb"], [""])
+
+
+def test_literals_behind_other_words_are_other_responses() -> None:
+    ids = [f"chatcmpl-{name}" for name in "ab"]
+    chunks = [
+        [f'data: {{"id":"{each}","choices":[{{"delta":{{"content":"{n} "}}}}]}}\n\n' for n in "12"]
+        for each in ids
+    ]
+    lines = [
+        log(f"{name}: {chunks[place][n].encode()!r}")
+        for n in range(2)
+        for place, name in enumerate(("writer", "critic"))
+    ]
+    assert [text for _, text, _, _ in said_in("".join(lines).encode())] == ["1 2 ", "1 2 "]
+
+
 def test_list_of_chunks_may_be_cut_anywhere() -> None:
     chunks = [CHAT[start : start + 40].decode() for start in range(0, len(CHAT), 40)]
     text = json.dumps(chunks).encode()
@@ -223,6 +254,34 @@ def test_list_of_chunks_may_be_cut_anywhere() -> None:
         [capture] = captures_in(text[:length])
         assert CHAT.startswith(capture.recording.body)
         assert len(capture.recording.body) > len(CHAT) // 3
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "Hel"}}]},
+        {"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]},
+        {"message": {"role": "assistant", "content": "Hel"}, "done": False},
+    ],
+)
+def test_chunk_alone_is_truncated(chunk: JsonObject) -> None:
+    alone = json.dumps(chunk)
+    for data in (alone, json_line(msg=alone), json.dumps([alone]), log(f"got {alone}")):
+        [(status, text, _, _)] = said_in(data.encode())
+        assert (status, text) == ("failed", "Hel"), data
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_body_alone_is_complete_however_it_is_printed(indent: int | None) -> None:
+    message = {"role": "assistant", "content": "Hi"}
+    candidate = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
+    for body in (
+        {"choices": [{"index": 0, "message": message}]},
+        {"candidates": [candidate]},
+        {"message": message, "done": True, "done_reason": "stop"},
+    ):
+        [(status, text, _, _)] = said_in(json.dumps(body, indent=indent).encode())
+        assert (status, text) == ("completed", "Hi"), body
 
 
 def test_ids_that_change_with_each_chunk_make_one_response() -> None:
@@ -306,8 +365,8 @@ def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
         assert cut.response.items
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
+@each_case(
+    "data, message",
     [
         (har(entry("")), "export it with content"),
         (har(), "none of which is a response of an API"),
@@ -474,8 +533,8 @@ HOSTILE_UNITS = (
 
 @pytest.mark.parametrize("unit", HOSTILE_UNITS)
 def test_hostile_text_costs_time_in_proportion(unit: str) -> None:
-    """The square of its length would cost a minute and more."""
-    text = unit * (50_000 // len(unit))
+    """The square of its length would cost a quarter of a minute and more."""
+    text = unit * (25_000 // len(unit))
     start = time.process_time()
     for found in objects_in(text):
         assert text[found.start] == "{"
@@ -483,7 +542,7 @@ def test_hostile_text_costs_time_in_proportion(unit: str) -> None:
     for data in (text, f"{prefix}{text}'"):
         with contextlib.suppress(UnreadableFile):
             captures_in(data.encode())
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 2.5
 
 
 def test_errors_of_many_lines_cost_time_in_proportion() -> None:

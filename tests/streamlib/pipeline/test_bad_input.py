@@ -12,18 +12,25 @@ import pytest
 
 from streamlib import Completed, Notice, OutputItemAdded, OutputTextDelta, ResponseEvent
 from streamlib.pipeline import (
+    fallback,
     filter_events,
     from_machine,
     guard,
     map_async,
     map_events,
     map_text,
+    merge,
     pipe,
+    race,
     replace,
+    share,
     tap,
+    tee,
     until,
 )
+from streamlib.testing import MODEL, sync_loopback
 from streamlib.testing.stage_samples import message_of
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 from tests.support.virtual_time import anyio_backend
 
@@ -155,7 +162,7 @@ async def test_awaited_function_ends_the_stream_with_its_error(name: str) -> Non
     assert source.closed > 0
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@each_case("name", PLAIN)
 async def test_function_without_loop_ends_the_stream_too(name: str) -> None:
     make, kind = PLAIN[name]
     source = EventsSource(EVENTS)
@@ -164,7 +171,7 @@ async def test_function_without_loop_ends_the_stream_too(name: str) -> None:
     assert source.closed > 0
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@each_case("name", PLAIN)
 def test_function_ends_a_sync_pipeline_too(name: str) -> None:
     make, kind = PLAIN[name]
     with pytest.raises(kind), pipe(iter(EVENTS), make()) as events:
@@ -202,3 +209,22 @@ def test_machine_that_is_always_due_does_not_hang() -> None:
 def test_function_may_return_what_is_true() -> None:
     with pipe(iter(EVENTS), filter_events(lambda event: getattr(event, "item", None))) as events:
         assert isinstance(next(events), OutputItemAdded)
+
+
+async def test_operator_with_tasks_names_the_client_it_needs() -> None:
+    expected = "takes streams of `Client`, not a SyncStream"
+    with sync_loopback() as client:
+        stream: Any = client.stream("Hi", MODEL)
+        for operator in (tee, share, lambda source: merge({"a": source})):
+            with pytest.raises(TypeError, match=expected):
+                operator(stream)
+        with pytest.raises(TypeError, match=expected):
+            async with fallback([lambda: stream]):
+                pass
+
+
+def test_starts_are_functions() -> None:
+    for operator in (fallback, race):
+        for starts in (lambda: None, [None], {"a": print}):
+            with pytest.raises(TypeError, match=r"starts are a list of functions: \[lambda"):
+                operator(starts)  # type: ignore[arg-type]

@@ -31,6 +31,8 @@ from streamlib_parsers.events import (
 )
 from streamlib_parsers.items import Message, Text
 from streamlib_parsers.stream_error import StreamError
+from tests.support.thorough import THOROUGH
+from tests.support.timing import watching
 
 pytestmark = pytest.mark.anyio
 
@@ -323,7 +325,10 @@ async def test_started_stream_has_stages() -> None:
 
 
 async def test_many_streams_with_faults_are_never_mixed() -> None:
-    """Scripted faults at every place: each reader gets one response, and nothing stays open."""
+    """Scripted faults at every place: each reader gets one response, and nothing stays open.
+
+    Of two streams whose numbers differ by 78, all of it is the same, or more often.
+    """
     every: list[Starts] = []
 
     async def one(number: int) -> None:
@@ -347,7 +352,7 @@ async def test_many_streams_with_faults_are_never_mixed() -> None:
         assert f"bad {number}".startswith(text) or text == f"good {number}"
 
     async with anyio.create_task_group() as group:
-        for number in range(2000):
+        for number in range(2000 if THOROUGH else 500):
             group.start_soon(one, number)
     assert sum(starts.open for starts in every) == 0
 
@@ -445,7 +450,8 @@ async def test_losers_close_side_by_side() -> None:
             await super().aclose()
 
     starts: list[Start] = [lambda: Slow(30)] * 3
-    began = anyio.current_time()
-    async with race([*starts, lambda: Scripted(*answer("one"))], after=0) as events:
-        await anext(aiter(events))
-    assert anyio.current_time() - began < 0.5
+    async with watching() as watch:
+        began = anyio.current_time()
+        async with race([*starts, lambda: Scripted(*answer("one"))], after=0) as events:
+            await anext(aiter(events))
+        assert anyio.current_time() - began < 0.5 + watch.stolen

@@ -39,6 +39,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.items import FunctionCall, Message, Text
 from streamlib_parsers.response import Choice
 from streamlib_parsers.usage import Usage
+from tests.support.cases import each_case
 
 
 def streamed(*deltas: str, then: Sequence[ResponseEvent] = ()) -> list[ResponseEvent]:
@@ -139,9 +140,9 @@ def test_limit_ends_a_whole_response() -> None:
     assert codes(out) == ["stopped_by_stage"]
 
 
-@pytest.mark.parametrize("size", [1, 2, 50])
-@pytest.mark.parametrize(
-    ("text", "characters", "kept"),
+@each_case("size", [1, 2, 50])
+@each_case(
+    "text, characters, kept",
     [
         ("abe\u0301x", 3, "ab"),
         ("abe\u0301x", 4, "abe\u0301"),

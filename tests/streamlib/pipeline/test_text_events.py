@@ -52,6 +52,7 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
 
 HIDE = replace("secret", "[x]", of=("text", "reasoning", "refusal", "arguments"))
@@ -198,10 +199,8 @@ def test_logprobs_leave_a_delta_that_repeats_another(stage: Keep, tokens: list[s
     assert [event.logprobs for event in of(OutputTextDelta, out)] == [None]
 
 
-@pytest.mark.parametrize(
-    "end", [Completed(stop_reason="stop"), Failed(ErrorInfo("malformed", "x"))]
-)
-@pytest.mark.parametrize(
+@each_case("end", [Completed(stop_reason="stop"), Failed(ErrorInfo("malformed", "x"))])
+@each_case(
     "stage",
     [words(), map_text(str.upper), replace("two!", "2"), stop_at("two!"), limit(characters=8)],
 )
@@ -326,8 +325,8 @@ def test_arguments_change_in_string_values_alone(size: int) -> None:
     }
 
 
-@pytest.mark.parametrize("size", [1, 4, 100])
-@pytest.mark.parametrize(
+@each_case("size", [1, 4, 100])
+@each_case(
     "whole", ['{"a": "secr', '{"a": "x\\', '{"a": "x\\u00', '{"a": "\\ud83d', '{"a": "\\q"}']
 )
 def test_arguments_that_are_no_json_stay_none(whole: str, size: int) -> None:

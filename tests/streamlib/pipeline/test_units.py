@@ -188,7 +188,7 @@ GRAPHEMES = (
 )
 
 
-@pytest.mark.parametrize("grapheme", GRAPHEMES, ids=ascii)
+@each_case("grapheme", GRAPHEMES, ids=ascii)
 def test_joins_character_keeps_graphemes_whole(grapheme: str) -> None:
     regex = import_regex("the comparison")
     assert regex.findall(r"\X", grapheme) == [grapheme]

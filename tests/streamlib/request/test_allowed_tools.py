@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from streamlib import Request, StreamError, WireApi, build, parse_request
+from tests.support.cases import each_case
 
 FUNCTIONS = ("look", "erase")
 
@@ -35,10 +36,8 @@ def built(source: Any, target: WireApi, mode: str, *allowed: dict[str, Any]) -> 
 LOOK = {"type": "function", "name": "look"}
 
 
-@pytest.mark.parametrize("source", ["responses", "chat"])
-@pytest.mark.parametrize(
-    "target", ["messages", "gemini", "interactions", "converse", "ollama", "cohere"]
-)
+@each_case("source", ["responses", "chat"])
+@each_case("target", ["messages", "gemini", "interactions", "converse", "ollama", "cohere"])
 def test_a_tool_that_is_not_allowed_is_left_out(source: str, target: WireApi) -> None:
     request = built(source, target, "auto", LOOK)
     assert b'"look"' in request.body

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from streamlib import StreamError, build
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize("provider", ["bedrock", "google", "anthropic"])
-@pytest.mark.parametrize("model", [".", "..", "a/..", "../a"])
+@each_case("provider", ["bedrock", "google", "anthropic"])
+@each_case("model", [".", "..", "a/..", "../a"])
 def test_model_that_changes_the_url_path_is_refused(provider: str, model: str) -> None:
     """B12: HTTP libraries and proxies resolve such a segment, so another URL would be called."""
     with pytest.raises(StreamError) as raised:
@@ -21,3 +22,9 @@ def test_model_with_dots_or_slashes_inside_is_one_segment(model: str) -> None:
     url = build("hi", model, provider="bedrock", base_url="https://host.example").url
     encoded = model.replace("/", "%2F")
     assert url == f"https://host.example/model/{encoded}/converse-stream"
+
+
+def test_missing_model_is_named() -> None:
+    """It was said to have blanks."""
+    with pytest.raises(StreamError, match="'model' is missing"):
+        build("hi", "", provider="openai")

@@ -166,8 +166,8 @@ SEARCH: Final = ToolSpec.hosted("web_search")
 CODE: Final = ToolSpec.hosted("code_execution")
 
 
-@pytest.mark.parametrize(
-    ("target", "model", "sent"),
+@each_case(
+    "target, model, sent",
     [
         ("messages", "anthropic:claude-opus-4-5", {"type": "tool", "name": "code_execution"}),
         ("responses", "openai:gpt-6", {"type": "code_interpreter"}),
@@ -180,7 +180,7 @@ CODE: Final = ToolSpec.hosted("code_execution")
         ("ollama", "ollama:qwen3", None),
     ],
 )
-@pytest.mark.parametrize("choice", ["code_execution", "code_interpreter"])
+@each_case("choice", ["code_execution", "code_interpreter"])
 def test_choice_of_a_hosted_tool_per_wire(
     target: WireApi, model: str, sent: Any, choice: str
 ) -> None:
@@ -487,8 +487,8 @@ def test_call_in_text_gets_its_namespace_back() -> None:
     assert msgspec.json.decode(getattr(call, "arguments", "")) == {"n": 7}
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
-@pytest.mark.parametrize("wire", ["messages", "chat", "gemini", "converse", "ollama"])
+@each_case("stream", [True, False])
+@each_case("wire", ["messages", "chat", "gemini", "converse", "ollama"])
 def test_encoder_writes_the_flat_name(wire: WireApi, stream: bool) -> None:
     """Without it two tools of one name in two namespaces would look alike."""
     call = {"type": "function_call", "call_id": "c1", "namespace": "crm", "name": "lookup"}

@@ -339,8 +339,8 @@ def test_translated_tool_reports_the_options_it_loses() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("wire", "native"),
+@each_case(
+    "wire, native",
     [
         ("responses", {"type": "web_search", "external_web_access": False}),
         (
@@ -357,8 +357,8 @@ def test_translated_tool_reports_the_options_it_loses() -> None:
         ("gemini", {"googleSearch": {"timeRangeFilter": {"startTime": "2026-01-01T00:00:00Z"}}}),
     ],
 )
-@pytest.mark.parametrize(
-    ("target", "model"),
+@each_case(
+    "target, model",
     [
         ("messages", "anthropic:claude-opus-5"),
         ("responses", "openai:gpt-6"),

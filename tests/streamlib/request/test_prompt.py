@@ -74,8 +74,8 @@ def test_stop_of_an_empty_text_is_a_value_error() -> None:
     assert Prompt("x", stop=[""]).stop == ("",)
 
 
-@pytest.mark.parametrize("kind", [Image, Document, Audio])
-@pytest.mark.parametrize("made", [bytes, bytearray, memoryview])
+@each_case("kind", [Image, Document, Audio])
+@each_case("made", [bytes, bytearray, memoryview])
 def test_media_of_bytes_holds_their_base64_text(kind: Any, made: Any) -> None:
     """Issue 16: B13 made it a clear `TypeError`; now bytes are encoded."""
     part = kind(data=made(b"\x89PNG"))
@@ -97,9 +97,9 @@ def test_media_of_base64_as_bytes_is_a_type_error(magic: str) -> None:
         Image(data=magic.encode() + b"AAAA")
 
 
-@pytest.mark.parametrize("kind", [Image, Document, Audio])
-@pytest.mark.parametrize(
-    ("fields", "meant"),
+@each_case("kind", [Image, Document, Audio])
+@each_case(
+    "fields, meant",
     [
         ({}, "neither data= nor url= nor file_id=: give one"),
         ({"media_type": "image/png"}, "neither data= nor url= nor file_id=: give one"),

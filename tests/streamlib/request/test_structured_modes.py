@@ -125,8 +125,8 @@ def test_json_mode_puts_the_schema_into_the_instructions(wire: WireApi) -> None:
         assert prompt.output_schema == {"type": "object"}
 
 
-@pytest.mark.parametrize("mode", STRUCTURED)
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("mode", STRUCTURED)
+@each_case("wire", WIRE_APIS)
 def test_request_of_each_mode_is_decoded_and_built_again(wire: WireApi, mode: str) -> None:
     """Invariant 12 for what the modes make of a prompt."""
     request = built(wire, output_schema=City, structured=mode)

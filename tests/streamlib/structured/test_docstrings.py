@@ -8,6 +8,7 @@ import docstring_parser
 import pytest
 
 from streamlib.structured.functions import Docstring, read_docstring
+from tests.support.cases import each_case
 
 GOOGLE = """Finds a place.
 
@@ -104,8 +105,8 @@ def test_parameters_of_each_style(text: str, parameters: dict[str, str]) -> None
     assert read_docstring(text) == Docstring(DESCRIPTION, parameters)
 
 
-@pytest.mark.parametrize(
-    ("text", "description"),
+@each_case(
+    "text, description",
     [
         ("", ""),
         ("One line.", "One line."),

@@ -299,11 +299,9 @@ class Price(msgspec.Struct):
     value: list[int]
 
 
-@pytest.mark.parametrize("pointer", ["", "/value"])
-@pytest.mark.parametrize("kind", [City, Model])
-@pytest.mark.parametrize(
-    "text", ['{"value": [{"name": "a"}, {"name": "b"}]}', '[{"name": "a"}, {"name": "b"}]']
-)
+@each_case("pointer", ["", "/value"])
+@each_case("kind", [City, Model])
+@each_case("text", ['{"value": [{"name": "a"}, {"name": "b"}]}', '[{"name": "a"}, {"name": "b"}]'])
 def test_list_is_found_in_its_object_and_alone(pointer: str, kind: Any, text: str) -> None:
     chance = random.Random(7)
     for _ in range(30):

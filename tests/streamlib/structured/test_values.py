@@ -16,6 +16,7 @@ import pytest
 from streamlib.structured.pointers import pointer_of, tokens_of
 from streamlib.structured.values import typed_value, unfenced
 from streamlib_parsers import IncompleteOutput, InvalidArguments, InvalidOutput
+from tests.support.cases import each_case
 
 
 class City(msgspec.Struct):
@@ -75,8 +76,8 @@ def test_missing_field_is_named_by_its_path(kind: Any) -> None:
     assert failure('[{"people": 1}]', list[kind]).path == "/0/name"
 
 
-@pytest.mark.parametrize("kind", CLASSES)
-@pytest.mark.parametrize("text", ["", "{", "no", OSLO[:-1], OSLO + "x", '{"name": "a\x00"}'])
+@each_case("kind", CLASSES)
+@each_case("text", ["", "{", "no", OSLO[:-1], OSLO + "x", '{"name": "a\x00"}'])
 def test_text_that_is_not_json_is_refused(kind: Any, text: str) -> None:
     error = failure(text, kind)
     assert error.path == ""

@@ -33,6 +33,7 @@ from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS, parser
 from tests.support.cases import each_case
+from tests.support.thorough import THOROUGH
 
 
 class Lines:
@@ -259,12 +260,16 @@ def test_finding_shows_results_as_they_are() -> None:
     assert text == 'result 1: unsplit "é", split nothing'
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
 def test_command_exits_with_0_when_nothing_fails(
-    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    at: int, mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Wherever the option stands: `--time` before the target, between it and a file, and last."""
     seed = tmp_path / "seed"
     seed.write_bytes(b"data: 1\n\n")
-    assert main(["fuzz", f"{mine}:Complete", str(seed), "--time", "0.2"]) == 0
+    words = [f"{mine}:Complete", str(seed)]
+    words[at:at] = ["--time", "0.2"]
+    assert main(["fuzz", *words]) == 0
     assert "no failure found" in capsys.readouterr().out
 
 
@@ -316,10 +321,11 @@ def test_target_named_like_wire_and_dialect_is_the_wire() -> None:
 
 @each_case("name", TARGETS)
 def test_short_campaign_finds_nothing(name: str) -> None:
-    """The same sixty bodies each time; the long form and atheris try others."""
+    """The same bodies each time, twenty seeds and two changes of each in the thorough run; the
+    long form and atheris try others."""
     campaign = Campaign(find_target(name), splits=1)
     rng = random.Random(name)
-    for _ in range(20):
+    for _ in range(20 if THOROUGH else 8):
         body = campaign.target.seed(rng)
         for tried in (body, campaign.target.change(body, rng), campaign.target.change(body, rng)):
             campaign.try_body(tried, rng)

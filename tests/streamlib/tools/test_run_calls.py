@@ -397,8 +397,8 @@ class Point(msgspec.Struct):
     x: int
 
 
-@pytest.mark.parametrize(
-    ("result", "output"),
+@each_case(
+    "result, output",
     [
         ("18C", "18C"),
         ("", ""),

@@ -7,10 +7,10 @@ import zlib
 from typing import Final
 
 import anyio
-import pytest
 
 from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.errors import FailurePoint, classify_exception, is_connection_closed
+from tests.support.cases import each_case
 
 DEADLINES: Final = Deadlines(connect=3)
 
@@ -21,8 +21,8 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
     return type(name, (parent,), {})(text)
 
 
-@pytest.mark.parametrize(
-    ("error", "before", "after", "retryable"),
+@each_case(
+    "error, before, after, retryable",
     [
         (raised("ConnectError", "refused"), "connection", "truncated", True),
         (raised("ReadError"), "connection", "truncated", True),
@@ -75,9 +75,6 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
         (zlib.error("incorrect header check"), "malformed", "malformed", False),
         (AssertionError("a bug"), "connection", "truncated", False),
     ],
-    ids=lambda value: (
-        f"{type(value).__name__} {value}" if isinstance(value, BaseException) else None
-    ),
 )
 def test_exception_is_classified_by_its_name(
     error: BaseException, before: str, after: str, *, retryable: bool

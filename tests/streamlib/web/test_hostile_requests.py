@@ -23,6 +23,7 @@ from streamlib.web.vercel import request as vercel_request
 from streamlib.web.vercel import signatures as vercel_signatures
 from streamlib.web.vercel.request import STATES
 from streamlib_parsers import Message, Reasoning
+from tests.support.cases import each_case
 from tests.support.ui_requests import (
     PNG,
     WEATHER,
@@ -199,7 +200,7 @@ def test_much_json_is_a_request_or_the_error(protocol: str) -> None:
     try_any_json(protocol, 100_000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         b"",
@@ -217,7 +218,6 @@ def test_much_json_is_a_request_or_the_error(protocol: str) -> None:
         {"messages": [], 1: 2},
         {"messages": {1, 2}},
     ],
-    ids=range(14),
 )
 def test_value_that_is_not_a_json_object_is_refused(body: Any) -> None:
     for protocol in VALID:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlib import (
@@ -45,6 +45,7 @@ from streamlib import (
 )
 from tests.support.metrics import figure
 from tests.support.shared import ROOT
+from tests.support.thorough import THOROUGH
 from tests.support.wire_rules import check, elements, official, turns_of
 
 SNAPSHOTS: Final = ROOT / "tests" / "streamlib" / "snapshots" / "cross_wire"
@@ -390,6 +391,7 @@ TURNS: Final = ("say", "think", "call", "both", "draw", "failed", "ask")
 
 
 @pytest.mark.parametrize("wire", MODELS)
+@settings(max_examples=60 if THOROUGH else 30)
 @given(st.lists(st.sampled_from(TURNS), min_size=1, max_size=8), st.booleans())
 def test_each_request_begins_with_the_previous_one(
     wire: str, turns: list[str], is_own: bool

@@ -247,6 +247,40 @@ def test_value_of_a_wrong_type_names_the_wires_own_key(wire: WireApi, key: str, 
     assert not re.search(rf"\b({'|'.join(Prompt.__struct_fields__)})\b", reason.replace(key, ""))
 
 
+UNKNOWN_ROLE: Final = "'usr' is missing or unknown in"
+NO_ROLE: Final = "'role' is missing or unknown in"
+PLACES: Final[list[tuple[WireApi, Any, str]]] = [
+    ("chat", {"role": "usr", "content": "x"}, f"{UNKNOWN_ROLE} messages[1].role"),
+    ("chat", {"content": "x"}, f"{NO_ROLE} messages[1]"),
+    ("chat", {"role": "user", "content": 3}, "messages[1] has a value of the wrong type"),
+    (
+        "messages",
+        {"role": "usr", "content": "x"},
+        "Invalid enum value 'usr' - at `messages[1].role`",
+    ),
+    ("messages", {"content": "x"}, f"{NO_ROLE} messages[1]"),
+    ("responses", {"role": "usr", "content": "x"}, f"{UNKNOWN_ROLE} input[1].role"),
+    ("responses", {"type": "message", "content": "x"}, f"{NO_ROLE} input[1]"),
+    ("ollama", {"role": "usr", "content": "x"}, f"{UNKNOWN_ROLE} messages[1].role"),
+    ("cohere", {"content": "x"}, f"{NO_ROLE} messages[1]"),
+    ("converse", {"content": [{"text": "x"}]}, f"{NO_ROLE} messages[1]"),
+]
+"""A wire, its second message, and what is wrong with that."""
+
+
+@each_case("wire, message, said", PLACES)
+def test_refusal_names_the_place_of_a_message(wire: WireApi, message: Any, said: str) -> None:
+    """Nothing said which of the messages it was; a role unknown to Responses was dropped."""
+    first = {"role": "user", "content": "hi"}
+    if wire == "converse":
+        first = {"role": "user", "content": [{"text": "hi"}]}
+    key = "input" if wire == "responses" else "messages"
+    body = json.dumps({key: [first, message], "max_tokens": 1})
+    with pytest.raises(StreamError) as raised:
+        parse_request(wire, body.encode())
+    assert raised.value.message == f"not a request of {wire}: {said}"
+
+
 @pytest.mark.parametrize("key", ["max_tokens", "stop", "metadata", "tools", "role"])
 @pytest.mark.parametrize("value", ["x" * 100_000, [["x" * 100_000]], {"x" * 100_000: 1}])
 def test_reason_of_a_refusal_is_short(key: str, value: Any) -> None:

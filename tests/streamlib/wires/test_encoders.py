@@ -26,17 +26,17 @@ from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "call",
     [
         FunctionCall("c", "find_it", '{"a', status="incomplete"),
         CustomToolCall("c", "find_it", "x", status="incomplete"),
     ],
-    ids=["function", "custom"],
 )
-@pytest.mark.parametrize("wire", WIRE_APIS)
+@each_case("wire", WIRE_APIS)
 def test_incomplete_call_is_never_in_a_body(
     wire: WireApi, call: FunctionCall | CustomToolCall
 ) -> None:
@@ -44,7 +44,7 @@ def test_incomplete_call_is_never_in_a_body(
     assert b"find_it" not in encode_body(wire, response)
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRE_APIS if wire != "invoke"])
+@each_case("wire", [wire for wire in WIRE_APIS if wire != "invoke"])
 def test_item_without_deltas_waits_for_the_text_before_it(wire: WireApi) -> None:
     """And no longer: it does not wait for the end of that text."""
     encode = encoder(wire)

@@ -27,6 +27,7 @@ from streamlib_parsers.events import (
 from streamlib_parsers.item_base import WireApi
 from streamlib_parsers.items import FunctionCallOutput, Message, Origin, Text
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
+from streamlib_parsers.response import Response
 from tests.support.cases import each_case
 
 
@@ -98,6 +99,7 @@ def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None
     """Metadata of any upstream, under the names that this wire or another one uses itself."""
     # a response of unknown origin, and one of the wire's own provider, whose keys are kept
     for value, origin in product(VALUES, (None, Origin(wire_api))):
+        encoded: list[Response] = []
         for is_late in (False, True):
             events = _events({key: value}, is_late=is_late, origin=origin)
             encode = encoder(wire_api, response_id="r_1")
@@ -105,7 +107,11 @@ def test_metadata_replaces_no_key_of_a_wire(wire_api: WireApi, key: str) -> None
             read = parser(wire_api)
             response = accumulate([*read.feed(sent), *read.close()])
             assert (response.status, response.text, response.error) == ("completed", "Hi", None)
-            body = encode_body(wire_api, accumulate(events), response_id="r_1")
+            held = accumulate(events)
+            if held in encoded:
+                continue  # a body does not say when the metadata came
+            encoded.append(held)
+            body = encode_body(wire_api, held, response_id="r_1")
             response = accumulate(parse_body(wire_api, body))
             assert (response.status, response.text, response.error) == ("completed", "Hi", None)
 

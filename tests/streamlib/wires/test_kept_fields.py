@@ -65,8 +65,8 @@ OUTPUTS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("state", ["previous_response_id", "conversation"])
-@pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: str(output["type"]))
+@each_case("state", ["previous_response_id", "conversation"])
+@each_case("output", OUTPUTS, ids=lambda output: str(output["type"]))
 def test_outputs_of_stored_calls_are_sent(state: str, output: dict[str, Any]) -> None:
     request = {"model": "gpt-5", state: "id_1", "input": [output]}
     again = built("responses", parse_request("responses", json.dumps(request).encode()))
@@ -97,8 +97,8 @@ def test_a_result_without_a_name_is_text_beside_cached_content() -> None:
 # --- the name of reasoning ---
 
 
-@pytest.mark.parametrize("key", ["reasoning", "reasoning_content", "reasoning_text"])
-@pytest.mark.parametrize("provider", ["custom", "llamacpp", "sglang"])
+@each_case("key", ["reasoning", "reasoning_content", "reasoning_text"])
+@each_case("provider", ["custom", "llamacpp", "sglang"])
 def test_reasoning_goes_back_by_the_name_it_came_by(provider: str, key: str) -> None:
     request = built("chat", Prompt("x"), f"{provider}:m")
     history = [user("x"), *accumulate(_events(key, request.origin)).items, user("y")]
@@ -526,8 +526,8 @@ def noted_call(name: str, value: Any) -> dict[str, Any]:
     return {"messages": [ASKED, *turns], "toolConfig": {"tools": [TOOL]}}
 
 
-@pytest.mark.parametrize("value", VALUES, ids=str)
-@pytest.mark.parametrize("name", NOTES)
+@each_case("value", VALUES, ids=str)
+@each_case("name", NOTES)
 def test_key_with_the_name_of_a_note_comes_back(name: str, value: Any) -> None:
     wire: Any = NOTES[name]
     request = noted_call(name, value)
@@ -674,8 +674,8 @@ def test_empty_signature_is_no_state_elsewhere(wire: str, is_thought: bool) -> N
         assert len(parts) == 1 or report == []
 
 
-@pytest.mark.parametrize(
-    ("target", "options", "path"),
+@each_case(
+    "target, options, path",
     [
         ("anthropic:claude-opus-4-8", {"effort": "low", "budget": 3000}, "/reasoning/budget"),
         ("openai:gpt-5", {"effort": "low", "budget": 3000}, "/reasoning/budget"),

@@ -9,6 +9,7 @@ import pytest
 
 from streamlib import Prompt, Response, build, encode_body, parse_request
 from streamlib.request.schemas import ANY_OBJECT
+from tests.support.cases import each_case
 
 USER = {"role": "user", "content": "x"}
 FORMS: dict[str, dict[str, Any]] = {
@@ -36,8 +37,8 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("target", FORMS)
-@pytest.mark.parametrize("source", FORMS)
+@each_case("target", FORMS)
+@each_case("source", FORMS)
 def test_json_of_any_form_reaches_every_wire(source: Any, target: Any) -> None:
     """B11: `json_object` was dropped towards Responses and Gemini."""
     prompt = parse_request(source, msgspec.json.encode(FORMS[source]), path="/models/m")

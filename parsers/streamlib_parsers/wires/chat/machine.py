@@ -110,6 +110,9 @@ BODY_EVENT: Final = "chat.completion"
 
 DONE: Final = b"[done]"
 
+CHUNK_OBJECT: Final = "chat.completion.chunk"
+"""The `object` of a chunk of a stream."""
+
 CHUNK_KEYS: Final = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "obfuscation", "p"}
 )
@@ -469,14 +472,24 @@ def _reasoning_of(delta: Delta) -> JsonObject:
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """A complete chat.completion as the only chunk of its stream.
 
-    It is complete even if no choice has a `finish_reason`.
+    It is complete even if no choice has a `finish_reason`. A chunk in place of a body is not: it
+    remains a chunk of a stream, which ends behind it.
     """
     value = decode_any(body)
-    choices = unwrapped(value).get("choices") if isinstance(value, dict) else None
+    completion = unwrapped(value) if isinstance(value, dict) else {}
+    choices = completion.get("choices")
     if not (isinstance(choices, list) and choices and all(map(_is_choice, choices))):
         raise malformed("the body is not a chat.completion", body)
-    yield BODY_EVENT, body
-    yield None, DONE
+    if completion.get("object") == CHUNK_OBJECT or any(map(_is_of_chunk, choices)):
+        yield None, body
+    else:
+        yield BODY_EVENT, body
+        yield None, DONE
+
+
+def _is_of_chunk(choice: JsonObject) -> bool:
+    # Some servers send an empty delta beside the message of a body.
+    return isinstance(choice.get("delta"), dict) and not choice.get("message")
 
 
 def _is_choice(choice: Any) -> bool:

@@ -25,8 +25,10 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         raise malformed("the body is not an interaction", body) from None
     if steps is None and "outputs" in interaction:
         raise malformed(LEGACY, body, "legacy_schema")
-    # A background interaction has no steps yet, but a status.
-    if steps is None and "status" not in interaction:
+    # A background interaction has no steps yet, but a status: as events of a stream may have.
+    has_neither = steps is None and "status" not in interaction
+    kind = bytes(interaction.get("event_type", b""))
+    if has_neither or kind.startswith(b'"interaction.'):
         raise malformed("the body is not an interaction", body)
     return _frames(interaction, steps or [])
 

@@ -14,6 +14,8 @@ from streamlib_parsers.wires.invoke.text_machine import BODY_EVENT
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """The payloads of a body of any family, named `<family>/<event of the family's machine>`.
 
+    A payload of a stream in place of a body remains one, without a name: the stream ends behind it.
+
     Raises:
         ParseFailure: the error in an error body, or `malformed`.
     """
@@ -21,8 +23,10 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     family = family_of(payload)
     if family is None:
         raise body_failure(payload, body)
-    if family.wire is None:
+    if family.is_unfinished(payload):
+        yield None, body
+    elif family.wire is None:
         yield f"{family.name}/{BODY_EVENT}", body
-        return
-    for event, data in wire(family.wire).body_frames(body):
-        yield f"{family.name}/{event or ''}", data
+    else:
+        for event, data in wire(family.wire).body_frames(body):
+            yield f"{family.name}/{event or ''}", data

@@ -97,6 +97,21 @@ class Family(NamedTuple):
     kinds: frozenset[str] = frozenset()
     ignored_keys: frozenset[str] = frozenset()
 
+    def is_unfinished(self, payload: JsonObject) -> bool:
+        """Whether a payload says that others follow: a body has no stop reason that is null.
+
+        Payload and body of most families have the same keys.
+        """
+        if self.finished is not None and payload.get(self.finished) is False:
+            return True
+        reasons: list[Any] = []
+        for path in self.stop:
+            holder, _, key = path.rpartition(".")
+            owner = at_path(payload, holder) if holder else payload
+            if isinstance(owner, dict) and key in owner:
+                reasons.append(owner[key])
+        return bool(reasons) and all(reason is None for reason in reasons)
+
     def read_keys(self) -> frozenset[str]:
         """Top-level keys of a payload that are not metadata."""
         keys = {path.partition(".")[0] for path in (*self.text, *self.stop, *self.stop_sequence)}
@@ -138,7 +153,14 @@ FAMILIES: Final = (
         ignored_keys=frozenset({"id", "model"}),
     ),
     # Jamba, Mistral Large, gpt-oss and every other model with Chat Completions.
-    Family("chat", ("choices",), "chat", _with_finish_reason, b"[DONE]"),
+    Family(
+        "chat",
+        ("choices",),
+        "chat",
+        _with_finish_reason,
+        b"[DONE]",
+        stop=("choices.0.finish_reason", "choices.0.stop_reason"),
+    ),
     Family(
         "titan",
         ("outputText", "results"),

@@ -514,6 +514,8 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     value = decode_any(body)
     if not isinstance(value, dict):
         raise malformed("the body is not a Response", body)
-    if value.get("type") != "error" and "output" not in value:
+    kind = str(value.get("type"))
+    # Some events of a stream have an `output` too.
+    if kind != "error" and ("output" not in value or kind.startswith("response.")):
         raise malformed("the body is not a Response", body)
     yield "body", body

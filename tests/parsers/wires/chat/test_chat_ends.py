@@ -167,10 +167,8 @@ ERRORS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("before", [[], [HI]], ids=["first", "later"])
-@pytest.mark.parametrize(
-    ("sent", "kind"), ERRORS, ids=[json.dumps(sent)[:40] for sent, _ in ERRORS]
-)
+@each_case("before", [[], [HI]])
+@each_case("sent, kind", ERRORS)
 def test_error_in_the_stream_fails_it_first_or_later(
     before: list[Json], sent: Any, kind: str
 ) -> None:
@@ -442,6 +440,20 @@ def test_body_is_complete_without_reason_and_text() -> None:
     assert (response.status, response.stop_reason, response.items) == ("completed", "other", ())
 
 
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"object": "chat.completion.chunk", "choices": [{"message": {"content": "Hel"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": None}]},
+        {"data": {"choices": [{"delta": {"content": "Hel"}}]}, "success": True},
+    ],
+)
+def test_chunk_in_place_of_a_body_is_truncated(chunk: Any) -> None:
+    response = accumulate(body_events(chunk))
+    assert response.error is not None
+    assert (response.error.kind, response.text) == ("truncated", "Hel")
+
+
 def test_filtered_choice_of_a_body_needs_no_message() -> None:
     """A14: Azure leaves the message out; the verdict is metadata."""
     verdict = {"hate": {"filtered": True, "severity": "high"}}
@@ -528,8 +540,8 @@ def test_arguments_as_json_value_keep_the_providers_bytes() -> None:
     assert item.arguments == arguments
 
 
-@pytest.mark.parametrize("reason", sorted(FAILURE_REASONS))
-@pytest.mark.parametrize("done", ["[DONE]", None])
+@each_case("reason", sorted(FAILURE_REASONS))
+@each_case("done", ["[DONE]", None])
 def test_failed_generation_fails_without_calls(reason: str, done: str | None) -> None:
     """A1: it completed with `other`, and its calls were callable."""
     body = sse(

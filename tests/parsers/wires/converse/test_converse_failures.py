@@ -18,6 +18,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.framing.eventstream import encode_message
 from tests.support import wires
+from tests.support.cases import each_case
 from tests.support.converse_frames import (
     HALVES,
     METADATA,
@@ -114,7 +115,7 @@ def test_empty_delta_is_ignored() -> None:
 # --- malformed input ---
 
 
-@pytest.mark.parametrize(
+@each_case(
     "blocks",
     [
         begin(0, toolUse={"toolUseId": "a", "name": "f"}) * 2,
@@ -131,14 +132,13 @@ def test_empty_delta_is_ignored() -> None:
         raw_event("contentBlockDelta", b"{"),
         raw_event("contentBlockStop", b"[]"),
     ],
-    ids=range(13),
 )
 def test_invalid_event_order_and_payloads_are_malformed(blocks: bytes) -> None:
     assert error_kind(START, blocks, TAIL) == "malformed"
 
 
-@pytest.mark.parametrize("index", [-1, "0", 1.5, 10**7, None, True])
-@pytest.mark.parametrize("name", ["contentBlockStart", "contentBlockDelta", "contentBlockStop"])
+@each_case("index", [-1, "0", 1.5, 10**7, None, True])
+@each_case("name", ["contentBlockStart", "contentBlockDelta", "contentBlockStop"])
 def test_invalid_index_is_malformed(name: str, index: Any) -> None:
     assert (
         error_kind(START, event(name, contentBlockIndex=index, delta={"text": "a"}, start={}), TAIL)
@@ -219,8 +219,8 @@ EXCEPTIONS = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), EXCEPTIONS.items())
-@pytest.mark.parametrize("before", [b"", START + delta(0, text="Hi")], ids=["first", "later"])
+@each_case("name, kind", EXCEPTIONS.items())
+@each_case("before", [b"", START + delta(0, text="Hi")])
 def test_exception_is_classified_by_name_and_keeps_text(
     name: str, kind: str, before: bytes
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.wires.gemini import FINISH_NUMBERS
 from streamlib_parsers.wires.gemini.stop_reasons import FAILURE_REASONS
+from tests.support.cases import each_case
 from tests.support.gemini_streams import (
     JsonObject,
     array,
@@ -142,8 +142,8 @@ def test_fast_and_full_reading_emit_equal_events(chunks: list[JsonObject]) -> No
     assert run(sse(*({**item, "unknown": None} for item in chunks))) == run(sse(*chunks))
 
 
-@pytest.mark.parametrize("half", [b"\\ud83d", b"\xff"])
-@pytest.mark.parametrize(
+@each_case("half", [b"\\ud83d", b"\xff"])
+@each_case(
     "part",
     [
         b'{"executableCode":{"code":"%s"}}',

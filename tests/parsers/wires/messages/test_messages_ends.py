@@ -25,6 +25,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.messages import BLOCKS
+from tests.support.cases import each_case
 from tests.support.messages_frames import (
     STOP,
     TEXT,
@@ -158,7 +159,7 @@ def test_usage_is_reported_with_the_first_event() -> None:
     assert any(isinstance(event, TokenCount) for event in p.feed(start()))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         start() + block(0, TEXT) + block(0, TEXT),
@@ -171,18 +172,6 @@ def test_usage_is_reported_with_the_first_event() -> None:
         b"<html>no</html>",
         b"",
         b": ping\n\n: ping\n\n",
-    ],
-    ids=[
-        "dup-start",
-        "delta-no-start",
-        "delta-after-stop",
-        "bad-json",
-        "number",
-        "null",
-        "list",
-        "html",
-        "empty",
-        "comments",
     ],
 )
 def test_input_of_another_format_is_malformed(body: bytes) -> None:

@@ -26,6 +26,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.responses.wire_items import wire_item
+from tests.support.cases import each_case
 from tests.support.responses_frames import (
     NESTED,
     Json,
@@ -53,13 +54,9 @@ from tests.support.responses_frames import (
 FLAT = {"code": "insufficient_quota", "message": "no credits", "param": None}
 
 
-@pytest.mark.parametrize(
-    "error", [NESTED, FLAT, {**NESTED, "status": 429}], ids=["nested", "flat", "websocket"]
-)
-@pytest.mark.parametrize(
-    "before", [b"", created() + added(message()) + text("Hel")], ids=["first", "after-text"]
-)
-@pytest.mark.parametrize("followed", [True, False])
+@each_case("error", [NESTED, FLAT, {**NESTED, "status": 429}])
+@each_case("before", [b"", created() + added(message()) + text("Hel")])
+@each_case("followed", [True, False])
 def test_error_in_the_stream_emits_one_failed(error: Json, before: bytes, followed: bool) -> None:
     """Case 31."""
     failed = frame(

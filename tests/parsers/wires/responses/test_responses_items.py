@@ -425,7 +425,7 @@ CONTAINER = hosted(
 )
 
 
-@pytest.mark.parametrize("sent", WAITING.values(), ids=WAITING)
+@each_case("sent", WAITING.values())
 def test_call_that_waits_for_the_caller_stops_with_tool_calls(sent: Json) -> None:
     assert response_of(created(), done(sent), completed(sent)).stop_reason == "tool_calls"
 

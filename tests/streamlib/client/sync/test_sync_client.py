@@ -26,6 +26,7 @@ from streamlib.client.sync import SyncOptions
 from streamlib.client.sync.stream import SyncStream
 from streamlib.testing import MODEL, sync_loopback, sync_replay
 from streamlib_parsers import Completed, Failed, OutputTextDelta
+from tests.support.cases import each_case
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.keys import UNUSUAL_KEY, printed
 from tests.support.messages_frames import block, end, start, text_deltas
@@ -326,8 +327,8 @@ READERS: Final[dict[str, Callable[[SyncStream], Iterable[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("first", ["events", "batches", "text"])
-@pytest.mark.parametrize("second", READERS)
+@each_case("first", ["events", "batches", "text"])
+@each_case("second", READERS)
 def test_a_second_loop_is_an_error_however_it_reads(first: str, second: str) -> None:
     """It got nothing, as if the response were empty."""
     with memory_client(MESSAGE) as client, client.stream(make_request(URL)) as stream:
@@ -526,8 +527,8 @@ def test_a_hook_cannot_use_its_own_client() -> None:
         clients.clear()
 
 
-@pytest.mark.parametrize("method", ["stream", "respond", "text", "models", "fetch"])
-@pytest.mark.parametrize("key", [UNUSUAL_KEY, UNUSUAL_KEY + "\x7f"], ids=["valid", "invalid"])
+@each_case("method", ["stream", "respond", "text", "models", "fetch"])
+@each_case("key", [UNUSUAL_KEY, UNUSUAL_KEY + "\x7f"])
 def test_key_of_one_request_is_in_no_traceback(method: str, key: str) -> None:
     refusing = MemoryTransport([b"{}"], status=401)
     with make_sync_client(URL, refusing) as client:

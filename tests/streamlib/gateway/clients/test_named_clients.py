@@ -82,9 +82,28 @@ def test_client_of_a_route_file_is_read() -> None:
     assert ClientTable(file.client).find(["other", ALICE]) is file.client[0]
 
 
+async def test_client_may_have_two_tokens_while_one_is_replaced() -> None:
+    """Both are the same client: with the same limits, and what is kept for it."""
+    digests = ", ".join(f'"{digest_of(token)}"' for token in (ALICE, BOB))
+    file = read_file(f'[[client]]\nname = "alice"\ntoken_sha256 = [{digests}]\n')
+    [alice] = file.client
+    table = ClientTable(file.client)
+    assert [table.find([token]) for token in (ALICE, BOB, "other")] == [alice, alice, None]
+    with pytest.raises(ValueError, match="alice and bob have the same token"):
+        ClientTable([alice, named("bob", BOB)])
+    upstream = Upstream(weather_response("messages"))
+    limited = msgspec.structs.replace(alice, requests_per_minute=1)
+    async with serving_clients(upstream, limited) as client:
+        for token, status in ((ALICE, 200), (BOB, 429)):
+            response = await send(client, "messages", PROMPT, **as_client(token))
+            assert response.status_code == status
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ('name = "a"\ntoken_sha256 = []', "token_sha256 is 64"),
+        ('name = "a"\ntoken_sha256 = ["{digest}", "slg_a-token-by-mistake"]', "token_sha256 is 64"),
         ('name = "a b"\ntoken_sha256 = "{digest}"', "a client's name"),
         ('name = "a"\ntoken_sha256 = "slg_a-token-by-mistake"', "token_sha256 is 64"),
         ('name = "a"\ntoken_sha256 = "{digest}"\nrequests_per_minute = 0', "at least 1"),

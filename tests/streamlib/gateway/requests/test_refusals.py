@@ -222,7 +222,7 @@ async def test_log_quotes_no_request_without_log_content(
         assert lines == [
             f"{start}: at messages[0].role",
             f"{start}: max_tokens has a wrong value",
-            f"{start}: a key or a value is missing or unknown",
+            f"{start}: a key or a value is missing or unknown in tool_choice.type",
             f"{start}: at byte 5",
         ]
         assert "refused: not a request of messages: at messages[0].role" in caplog.text
@@ -232,7 +232,7 @@ async def test_log_quotes_no_request_without_log_content(
     ("fields", "said"),
     [
         ({"messages": "Jane"}, "Expected `array`, got `str` in messages"),
-        ({"messages": [5]}, "Expected `object`, got `int` in messages"),
+        ({"messages": [5]}, "Expected `object`, got `int` in messages[0]"),
         ({"messages": [], "tools": "Jane"}, "tools has a value of the wrong type"),
     ],
 )
@@ -270,11 +270,15 @@ QUESTION: Any = {"role": "user", "content": "hi"}
         ),
         (
             {"messages": [{**QUESTION, "role": "Jane"}]},
-            "a key or a value is missing or unknown",
+            "a key or a value is missing or unknown in messages[0].role",
         ),
         (
             {"messages": [{**QUESTION, "role": "Jane' is missing or unknown"}]},
-            "a key or a value is missing or unknown",
+            "a key or a value is missing or unknown in messages[0].role",
+        ),
+        (
+            {"messages": [QUESTION, {**QUESTION, "content": 3}]},
+            "messages[1] has a value of the wrong type",
         ),
     ],
 )

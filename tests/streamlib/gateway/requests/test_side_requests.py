@@ -250,8 +250,8 @@ async def test_count_that_cannot_be_read_is_a_502(count: bytes) -> None:
     assert "not a token count" in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("status", [404, 405, 501])
-@pytest.mark.parametrize(("target", "count", "path"), COUNTERS)
+@each_case("status", [404, 405, 501])
+@each_case("target, count, path", COUNTERS)
 async def test_count_is_estimated_where_the_route_is_missing(
     target: str, count: bytes, path: str, status: int
 ) -> None:

@@ -26,6 +26,7 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin, WireApi
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
+from tests.support.cases import each_case
 from tests.support.gateways import CLIENTS, MODELS, weather_events
 
 
@@ -57,8 +58,8 @@ def hidden_and_signed() -> list[ResponseEvent]:
     return assembler.take()
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("model", MODELS)
+@each_case("client", CLIENTS)
+@each_case("model", MODELS)
 def test_translated_events_keep_the_invariants(client: WireApi, model: WireApi) -> None:
     check(translated(client, weather_events(model)))
 

@@ -7,6 +7,7 @@ leave, and checks each choice against what was known when it was made.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,9 +18,16 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from streamlib import Prompt, StreamError
-from streamlib.gateway.targets.pool import LONGEST_COOLDOWN, TargetPool
+from streamlib.gateway.targets.pool import (
+    LONGEST_COOLDOWN,
+    TargetPool,
+    is_unhealthy,
+    may_succeed_elsewhere,
+)
 from streamlib.gateway.targets.routes import RouteRule, RouteTable, RouteTarget, RouteTo, read_table
+from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
+from tests.support.cases import each_case
 from tests.support.gateways import (
     Upstream,
     error_response,
@@ -30,6 +38,7 @@ from tests.support.gateways import (
     weather_chunks,
     weather_response,
 )
+from tests.support.shared import ROOT
 from tests.support.virtual_time import JumpingLoop, anyio_backend
 
 __all__ = ["anyio_backend"]
@@ -139,8 +148,8 @@ CONTENT_KINDS: Final[tuple[ErrorKind, ...]] = (
 )
 
 
-@pytest.mark.parametrize("status", [301, 405, 451, 499])
-@pytest.mark.parametrize("kind", CONTENT_KINDS)
+@each_case("status", [301, 405, 451, 499])
+@each_case("kind", CONTENT_KINDS)
 async def test_content_cools_nothing_down_whatever_the_status(kind: ErrorKind, status: int) -> None:
     pool, targets = TargetPool(), route_targets({"cooldown_failures": 1})
     await serve_one(pool, targets, error=ErrorInfo(kind, "no", status=status))
@@ -152,6 +161,26 @@ async def test_legal_reasons_cool_nothing_down() -> None:
     pool, targets = TargetPool(), route_targets({"cooldown_failures": 1})
     await serve_one(pool, targets, error=ErrorInfo("invalid_request", "no", status=451))
     assert not pool.cooling()
+
+
+def test_table_of_statuses_is_what_the_pool_decides() -> None:
+    page = (ROOT / "docs/gateway/routes.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- table: what a status leads to -->")[2].partition("<!-- end")[0]
+    left = [*range(300, 309), *range(400, 600)]
+    for row in table.strip().splitlines()[2:]:
+        answers, next_is_asked, counts, _ = [cell.strip() for cell in row.strip("|").split("|")]
+        named = re.findall(r"\dxx|\d{3}", answers.replace("any other 4xx", ""))
+        listed = {
+            status for status in left if str(status) in named or f"{status // 100}xx" in named
+        }
+        if "any other 4xx" in answers:
+            listed |= {status for status in left if status // 100 == 4}
+        left = [status for status in left if status not in listed]
+        for status in listed:
+            error = classify(status, {})
+            assert may_succeed_elsewhere(error) == (next_is_asked == "yes"), status
+            assert is_unhealthy(error) == (counts == "yes"), status
+    assert not left
 
 
 async def test_server_that_moved_cools_down() -> None:

@@ -14,7 +14,7 @@ from streamlib.gateway import RouteRule, RouteTable
 from streamlib.gateway.targets.pool import TargetPool
 from streamlib.gateway.targets.routes import RouteTo
 from streamlib.gateway.watch.observer import Exchange, Observer
-from streamlib.gateway.watch.request_log import FIELDS, JsonFormatter
+from streamlib.gateway.watch.request_log import FIELDS, JsonFormatter, TextFormatter
 from streamlib.wires.encoders import encode_all
 from streamlib.wires.responses.repeated_settings import DEFAULTS
 from streamlib_parsers.errors import ErrorInfo
@@ -156,6 +156,14 @@ async def test_stream_survives_an_observer_that_fails(caplog: pytest.LogCaptureF
     assert "an observer failed: RuntimeError: no\\nroom" in caplog.text
 
 
+def test_text_line_has_the_time_of_the_json_line(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("streamlib.gateway").warning("stopping")
+    [record] = caplog.records
+    time, _, text = TextFormatter().format(record).partition(" ")
+    assert text == "stopping"
+    assert msgspec.json.decode(JsonFormatter().format(record))["time"] == time
+
+
 async def test_log_has_no_password_of_an_address(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "streamlib.gateway")
     address = "http://ada:pass-word@host/v1"
@@ -174,6 +182,16 @@ async def test_warning_has_no_key_of_an_address(caplog: pytest.LogCaptureFixture
     with await pool.slot([target], 0) as slot:
         slot.ended(OVERLOADED)
     assert "custom:m at host:99 cools down for 30 seconds: overloaded" in caplog.text
+    [record] = caplog.records
+    line = msgspec.json.decode(JsonFormatter().format(record))
+    assert line["message"] == "cools down"
+    assert (line["model"], line["server"], line["cooldown"], line["error"]) == (
+        "custom:m",
+        "host:99",
+        30.0,
+        "overloaded",
+    )
+    assert "pass-word" not in str(line)
     assert "pass-word" not in caplog.text
 
 
@@ -263,5 +281,16 @@ async def test_failed_target_is_logged_in_its_words(caplog: pytest.LogCaptureFix
         await send(client, "chat", weather_prompt())
     said = "overloaded (at capacity, code overloaded_error, request r_1): trying the next target"
     assert f"custom:a failed with {said}" in caplog.text
-    [record] = [record for record in caplog.records if hasattr(record, FIELDS)]
-    assert "r_1" not in record.getMessage()
+    failure, request = [record for record in caplog.records if hasattr(record, FIELDS)]
+    assert "r_1" not in request.getMessage()
+    line = msgspec.json.decode(JsonFormatter().format(failure))
+    assert line["message"] == "trying the next target"
+    assert (line["model"], line["error"], line["error_message"]) == (
+        "custom:a",
+        "overloaded",
+        "at capacity",
+    )
+    assert line["upstream_request_id"] == "r_1"
+    ended = msgspec.json.decode(JsonFormatter().format(request))
+    for name in ("request_id", "client", "wire_api", "route", "requested_model"):
+        assert line[name] == ended[name]

@@ -26,6 +26,7 @@ from streamlib.gateway.watch.page import (
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
+from tests.support.cases import each_case
 from tests.support.gateways import (
     Upstream,
     rule,
@@ -106,8 +107,8 @@ async def test_cookie_opens_the_page_alone() -> None:
     assert [one.status_code for one in (metrics, models, asked)] == [401, 401, 401]
 
 
-@pytest.mark.parametrize("path", ["/login", "/logout"])
-@pytest.mark.parametrize(
+@each_case("path", ["/login", "/logout"])
+@each_case(
     "headers",
     [
         {"origin": "https://evil.example", "sec-fetch-site": "cross-site"},

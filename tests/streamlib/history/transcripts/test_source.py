@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anthropic.types
-import openai.types.chat
 import pytest
 from pydantic import BaseModel
 
@@ -15,6 +13,7 @@ from streamlib import FunctionCall, Message, Text, user
 from streamlib.history import dump_transcript, load_transcript
 from streamlib.history.transcripts import source
 from tests.support.cases import each_case
+from tests.support.sdks import anthropic, openai
 
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 USE = {"type": "tool_use", "id": "c", "name": "ls", "input": {"a": None, "b": 1.0}}

@@ -58,9 +58,11 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import FinishedChoice
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.wires.chat.reasoning_details import TEXT_OF
+from tests.support.cases import each_case
 from tests.support.loops import asyncio_alone
 from tests.support.sdks import openai
 from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
+from tests.support.thorough import THOROUGH
 
 PROMPT = Prompt(
     input="Weather?",
@@ -389,7 +391,7 @@ KINDS_OF_ERROR = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS_OF_ERROR)
+@each_case("kind", KINDS_OF_ERROR)
 def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     last = parsed(encoder("chat").feed(Failed(error)))[-1]
@@ -555,8 +557,8 @@ def test_logprobs_accompany_their_text() -> None:
     assert comparable(parsed(encoded)) == comparable(events)
 
 
-@pytest.mark.parametrize(
-    ("stop", "native", "expected"),
+@each_case(
+    "stop, native, expected",
     [
         ("stop", "end_turn", "stop"),
         ("tool_calls", "STOP", "tool_calls"),
@@ -701,7 +703,7 @@ async def test_the_official_sdk_reads_recordings_of_every_wire(folder: str) -> N
     samples = recordings(folder, STREAMS)
     if not samples:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in samples[:: max(1, len(samples) // 12)]:
+    for recording in samples[:: max(1, len(samples) // (12 if THOROUGH else 6))]:
         p = parser(recording.wire)  # type: ignore[arg-type]
         events = [*p.feed(recording.body), *p.close()]
         response = accumulate(events)

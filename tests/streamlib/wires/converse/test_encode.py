@@ -243,7 +243,7 @@ def test_botocore_reads_an_encoded_stream_and_body() -> None:
 SAMPLES = [recording for folder in FOREIGN for recording in recordings(folder, STREAMS)[::9]]
 
 
-@pytest.mark.parametrize("recording", SAMPLES, ids=lambda sample: sample.path.name)
+@each_case("recording", SAMPLES, ids=lambda sample: sample.path.name)
 def test_botocore_reads_responses_of_every_other_wire(recording: Recording) -> None:
     """Stream and body have the same text and complete calls, whatever had to be left out."""
     events = parsed(recording)

@@ -22,6 +22,7 @@ from streamlib import (
     parse_request,
 )
 from tests.support.bedrock_readers import request_of
+from tests.support.cases import each_case
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 PATH = "/model/us.anthropic.claude-opus-4-6-v1/invoke-with-response-stream"
@@ -185,8 +186,8 @@ FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type":
 HI = {"role": "user", "content": "Hi"}
 
 
-@pytest.mark.parametrize("choice", ["auto", "none", "required"])
-@pytest.mark.parametrize(
+@each_case("choice", ["auto", "none", "required"])
+@each_case(
     "model",
     ["mistral.mistral-large-2407-v1:0", "openai.gpt-oss-120b-1:0", "ai21.jamba-1-5-mini-v1:0", "m"],
 )

@@ -66,6 +66,7 @@ from tests.support.shared import (
     recordings,
     require,
 )
+from tests.support.thorough import THOROUGH
 from tests.support.wires import events_of, parsed
 
 HERE = Origin("responses")
@@ -693,7 +694,7 @@ def sdk() -> Iterator[Any]:
     made.client.close()
 
 
-SAMPLE = 15
+SAMPLE = 15 if THOROUGH else 7
 """Recordings of each other wire that the SDK reads; six times as many of its own."""
 SAME_ID_TWICE = "with_xai_grok-4_3_searches_cites"
 """A body in which xAI gives two items one id: the SDK's helper rejects it."""

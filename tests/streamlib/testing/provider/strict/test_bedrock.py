@@ -9,6 +9,7 @@ import pytest
 from streamlib.testing.provider.strict import converse, invoke
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
+from tests.support.cases import each_case
 from tests.support.strict_cases import Case, case_ids, check_case, rule_names, signature
 
 SONNET: Final = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -234,7 +235,7 @@ CONVERSE_CASES: Final = (
 )
 
 
-@pytest.mark.parametrize("case", CONVERSE_CASES, ids=case_ids(CONVERSE_CASES))
+@each_case("case", CONVERSE_CASES)
 def test_converse_rule_refuses_its_fault_only(case: Case) -> None:
     check_case("converse", case)
 

@@ -46,6 +46,7 @@ from streamlib.wires.encoders import encode_all
 from streamlib.wires.routes import route
 from streamlib_parsers.items import WireApi
 from tests.streamlib.wires.test_cross_wire import histories
+from tests.support.thorough import some
 
 MODELS: Final[dict[WireApi, tuple[str, ...]]] = {
     "messages": (
@@ -82,6 +83,7 @@ TOOLS: Final = (
     ToolSpec("my camera!", "", PLACE),
     ToolSpec("strict", "Any.", {**PLACE, "additionalProperties": False}, strict=True),
 )
+
 PNG: Final = Image("iVBORw0KGgo=", media_type="image/png")
 CALLING: Final = (
     Reasoning("Three calls."),
@@ -207,11 +209,14 @@ def long_id_call(wire_api: WireApi) -> list[ResponseItem]:
 
 @pytest.mark.parametrize("made", MODELS)
 def test_what_is_built_is_accepted_on_every_wire(made: WireApi) -> None:
+    """A third of the histories with each settings, another one from each wire; the thorough run
+    tries all."""
     provider = StrictProvider()
     histories = conversations(provider, made)
     refused: list[str] = []
     for wire_api, models in MODELS.items():
-        for model, name, settings in itertools.product(models, histories, SETTINGS):
+        cases = list(itertools.product(models, histories, SETTINGS))
+        for model, name, settings in some(cases, 3, f"{made} {wire_api}"):
             request = request_of(wire_api, model, histories[name], SETTINGS[settings])
             reason = refusal(provider, request)
             if reason is not None:

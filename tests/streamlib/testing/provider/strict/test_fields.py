@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from anthropic.types import message_create_params as messages_request
-from anthropic.types.beta import message_create_params as beta_request
-from openai.types.chat import completion_create_params as chat_request
-from openai.types.responses import response_create_params as responses_request
 from pydantic.alias_generators import to_camel
 
 from streamlib.testing.provider.strict import chat, gemini, messages, responses
+from tests.support.sdks import anthropic, openai
 
 
 def test_fields_of_messages_are_those_of_its_sdk() -> None:
+    messages_request = anthropic.types.message_create_params
+    beta_request = anthropic.types.beta.message_create_params
     known = set(messages_request.MessageCreateParamsBase.__annotations__)
     in_beta = set(beta_request.MessageCreateParamsBase.__annotations__)
     sampling = {"temperature", "top_p", "top_k"}  # the SDK removed them, older versions take them
@@ -23,6 +22,8 @@ def test_fields_of_messages_are_those_of_its_sdk() -> None:
 
 
 def test_fields_of_openais_wires_are_those_of_its_sdk() -> None:
+    responses_request = openai.types.responses.response_create_params
+    chat_request = openai.types.chat.completion_create_params
     known = set(responses_request.ResponseCreateParamsBase.__annotations__)
     assert known | {"stream", "client_metadata"} == responses.FIELDS
     known = set(chat_request.CompletionCreateParamsBase.__annotations__)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-import pytest
-
 from streamlib.testing.provider.strict import gemini
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
-from tests.support.strict_cases import LEDGER, Case, case_ids, check_case, rule_names, signature
+from tests.support.cases import each_case
+from tests.support.strict_cases import LEDGER, Case, check_case, rule_names, signature
 
 NEW: Final = "gemini-3.5-flash"
 OLD: Final = "gemini-2.5-flash"
@@ -280,7 +279,7 @@ CASES: Final = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_ids(CASES))
+@each_case("case", CASES)
 def test_rule_refuses_its_fault_and_nothing_else(case: Case) -> None:
     check_case("gemini", case)
 

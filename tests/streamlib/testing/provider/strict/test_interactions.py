@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
-
 from streamlib.testing.provider.strict import interactions
 from streamlib.testing.provider.strict.ledger import Ledger, Signed
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
-from tests.support.strict_cases import Case, case_ids, check_case, rule_names
+from tests.support.cases import each_case
+from tests.support.strict_cases import Case, check_case, rule_names
 
 HELLO: Final = {"type": "user_input", "content": [{"type": "text", "text": "hi"}]}
 CALL: Final = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}
@@ -115,7 +114,7 @@ CASES: Final = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_ids(CASES))
+@each_case("case", CASES)
 def test_rule_refuses_what_breaks_it(case: Case) -> None:
     check_case("interactions", case)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
-
 from streamlib.testing.provider.strict import messages as content
 from streamlib.testing.provider.strict import messages_thinking as thinking
 from streamlib.testing.provider.strict import messages_tools as tools
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
-from tests.support.strict_cases import Case, case_ids, check_case, rule_names, signature
+from tests.support.cases import each_case
+from tests.support.strict_cases import Case, check_case, rule_names, signature
 
 VERSION: Final = {"anthropic-version": "2023-06-01"}
 SONNET: Final = "claude-sonnet-4-5"
@@ -356,7 +355,7 @@ THINKING_CASES: Final = (
 CASES: Final = (*CONTENT_CASES, *TOOL_CASES, *THINKING_CASES)
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_ids(CASES))
+@each_case("case", CASES)
 def test_rule_refuses_its_fault_and_nothing_else(case: Case) -> None:
     check_case("messages", with_version(case))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
-
 from streamlib.testing.provider.strict import ollama
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
-from tests.support.strict_cases import Case, case_ids, check_case, rule_names
+from tests.support.cases import each_case
+from tests.support.strict_cases import Case, check_case, rule_names
 
 HELLO: Final = {"role": "user", "content": "hi"}
 TOOL: Final = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -68,7 +67,7 @@ CASES: Final = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=case_ids(CASES))
+@each_case("case", CASES)
 def test_rule_refuses_its_fault_and_nothing_else(case: Case) -> None:
     check_case("ollama", case)
 

@@ -10,6 +10,7 @@ from streamlib.testing.provider.strict import chat, chat_signatures, responses
 from streamlib.testing.provider.strict.ledger import LedgerResponse
 from streamlib.testing.provider.strict.provider import RULES
 from streamlib_parsers.items import JsonObject
+from tests.support.cases import each_case
 from tests.support.strict_cases import (
     LEDGER,
     Case,
@@ -197,7 +198,7 @@ RESPONSES_CASES: Final = (
 )
 
 
-@pytest.mark.parametrize("case", RESPONSES_CASES, ids=case_ids(RESPONSES_CASES))
+@each_case("case", RESPONSES_CASES)
 def test_responses_rule_refuses_its_fault_only(case: Case) -> None:
     check_case("responses", case)
 
@@ -401,7 +402,7 @@ def test_rule_of_signed_chat_refuses_its_fault_only(case: Case) -> None:
     check_case("chat", case)
 
 
-@pytest.mark.parametrize("case", CHAT_CASES, ids=case_ids(CHAT_CASES))
+@each_case("case", CHAT_CASES)
 def test_chat_rule_refuses_its_fault_only(case: Case) -> None:
     check_case("chat", case)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import anthropic
 import httpx
 import msgspec
-import openai
 import pytest
 
 from streamlib import (
@@ -26,6 +24,7 @@ from streamlib.testing import Behaviour, loopback, running
 from streamlib.testing.provider.strict import StrictProvider
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.cases import each_case
+from tests.support.sdks import anthropic, openai
 
 WEATHER: Final = ToolSpec(
     "weather",
