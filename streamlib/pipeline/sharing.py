@@ -100,9 +100,9 @@ def tee(
         TypeError: `source` is a stream without an event loop, or none.
         ValueError: `count` or `ahead` is less than 1, or `slow` is none of the three.
     """
-    check_async("tee", source)
     check_count("count", count)
     check_count("ahead", ahead)
+    check_async("tee", source)
     if slow not in get_args(Slow):
         raise ValueError(f"slow is one of {', '.join(get_args(Slow))}, not {slow!r}")
     return Tee(TeeReader(source, count, ahead, slow, is_owner=True))

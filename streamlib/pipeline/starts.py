@@ -115,8 +115,8 @@ class _Choice(TaskBlock, BatchSource):
         super().__init__()
         if not starts:
             raise ValueError("a stream needs at least one start")
-        given: Any = starts
-        if not (isinstance(given, Sequence) and all(map(callable, given))):
+        sent: Any = starts
+        if not (isinstance(sent, Sequence) and all(map(callable, sent))):
             raise TypeError("starts are a list of functions: [lambda: client.stream(…), …]")
         if deadline is not None:
             check_seconds("deadline", deadline)
