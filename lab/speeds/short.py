@@ -22,7 +22,7 @@ from streamlib.testing.bench import bodies
 from streamlib.testing.bench.responses import SampleText, seeded_deltas
 from streamlib.transport.deadlines import Deadlines
 
-CHUNKS: Final = list(bodies.messages((SampleText(seeded_deltas("short", 12)),)))
+CHUNKS: Final = bodies.body("messages", (SampleText(seeded_deltas("short", 12)),))
 """A response of Messages, an event a chunk."""
 
 TIMES: Final = 20
