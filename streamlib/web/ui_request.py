@@ -23,13 +23,12 @@ from streamlib.web.agui.request import parse_agui
 from streamlib.web.http_errors import kept_text
 from streamlib.web.parsed_request import ParsedRequest, RequestContext, ToolApproval
 from streamlib.web.request_body import DEFAULT_LIMITS, RequestBody, UIRequestLimits, read_body
-from streamlib.web.request_tools import OfferedTool, RequestTools
+from streamlib.web.request_tools import OfferedTool, RequestTools, UICall
 from streamlib.web.sealing import Seal
 from streamlib.web.vercel.request import parse_vercel
 from streamlib.wires.encoders import RunEncoder, encoder
 from streamlib_parsers.items import (
     CustomToolCall,
-    FunctionCall,
     JsonObject,
     Origin,
     PendingCall,
@@ -103,10 +102,10 @@ class UIRequest(Struct, frozen=True, kw_only=True):
                 return approval.approved if is_same else None
         return None
 
-    def _shown_call(self, call_id: str) -> PendingCall | None:
+    def _shown_call(self, call_id: str) -> UICall | None:
         """The newest call with this id that the page has; None for one of a tool nobody offers."""
         for item in reversed(self.history):
-            if isinstance(item, (FunctionCall, CustomToolCall)) and item.call_id == call_id:
+            if isinstance(item, UICall) and item.call_id == call_id:
                 return item
         return None
 
@@ -144,15 +143,23 @@ class UIRequest(Struct, frozen=True, kw_only=True):
         return {**values, "tools": list(self.offered), "message_id": self.continues}
 
 
-def _input(call: PendingCall) -> Any:
-    """The input of a call, with its numbers as JavaScript has them: a page rounds long ones."""
+def _input(call: PendingCall | UICall) -> str:
+    """The input of a call, with its numbers as JavaScript has them: a page rounds long ones.
+
+    As text, since 1 and true are equal in Python.
+    """
     if isinstance(call, CustomToolCall):
         return call.input
     text: str = getattr(call, "arguments", "")
     try:
-        return json.loads(text or "{}", parse_int=float)
+        value = json.loads(text or "{}", parse_int=_number, parse_float=_number)
+        return json.dumps(value, sort_keys=True)
     except (ValueError, RecursionError):
         return text
+
+
+def _number(text: str) -> float:
+    return float(text) + 0.0  # -0 is written as 0 there
 
 
 def parse_ui_request(

@@ -249,6 +249,31 @@ async def test_approval_is_none_of_a_later_call_with_its_id() -> None:
     assert asked.approve(FunctionCall("c1", "look", '{"amount": 3}')) is None
 
 
+def shown_part(name: str, shown: Any, **more: Any) -> Any:
+    approval = {"id": "c1", "approved": True}
+    part = {"type": f"tool-{name}", "toolCallId": "c1", "state": "approval-responded"}
+    return {**part, "input": shown, "approval": approval, **more}
+
+
+def test_approval_tells_numbers_from_true_and_false() -> None:
+    body = vercel_body(page_message(text("Pay.")), model_message(shown_part("pay", [1, 0])))
+    asked = parse_ui_request("vercel", body, tools=[pay])
+    decided = [
+        asked.approve(FunctionCall("c1", "pay", arguments))
+        for arguments in ("[1, 0]", "[1.0, -0]", "[true, 0]", "[1, false]")
+    ]
+    assert decided == [True, True, None, None]
+
+
+def test_approval_of_a_providers_call_holds_for_its_arguments() -> None:
+    part = shown_part("delete", {"path": "/tmp"}, providerExecuted=True)
+    body = vercel_body(page_message(text("Delete it.")), model_message(part))
+    asked = parse_ui_request("vercel", body, tools=["delete"])
+    wanted = ApprovalRequest("c1", "files", "delete", '{"path":"/tmp"}')
+    assert asked.approve(wanted) is True
+    assert asked.approve(replace(wanted, arguments='{"path": "/"}')) is None
+
+
 def test_newest_decision_about_an_id_is_taken() -> None:
     body = {"messages": []}
     asked = parse_ui_request("vercel", body, tools=[pay])
