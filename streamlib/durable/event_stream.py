@@ -25,10 +25,10 @@ REWOUND: Final = b'event: rewound\nid:\ndata: {"type":"rewound"}\n\n'
 """Sent if the engine lost events that the client has; all events follow from the start. The empty
 id makes the browser forget its last id."""
 
-OF_RUNS: Final = ("run", "message_id", "model", "page_tools", "approval_tools")
+OF_RUNS: Final = ("run", "message_id", "model", "page_tools", "approval_tools", "call_ids")
 
 OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "vercel": (*OF_RUNS, "tools", "metadata", "version", "call_ids"),
+    "vercel": (*OF_RUNS, "tools", "metadata", "version"),
     "agui": (*OF_RUNS, "thread_id", "run_id"),
     "jsonl": (),
 }
@@ -50,7 +50,7 @@ def log_encoder(meta: Mapping[str, Any], *, seal: Sealer | None = None) -> RunEn
     Args:
         meta: the `meta` of the log. `wire`: `vercel` (default), `agui` or `jsonl`; options of
             that encoder: `run` (true for the log of a run), `message_id`, `model`, `page_tools`,
-            `approval_tools`; `tools`, `metadata`, `version` and `call_ids` (vercel); `thread_id`
+            `approval_tools`, `call_ids`; `tools`, `metadata` and `version` (vercel); `thread_id`
             and `run_id` (agui). `continues`: the log that the message began in, if this one goes on
             with it after an approval: a page that resumes gets both. Other keys are ignored.
             `UIRequest.encoder_options` has those of a request.

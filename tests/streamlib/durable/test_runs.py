@@ -268,6 +268,14 @@ async def test_resumed_message_has_the_ids_of_its_start() -> None:
     assert (first, second == first) == ("a", False)
 
 
+async def test_log_for_agui_gives_no_call_an_id_of_the_thread() -> None:
+    assert "call_ids" in parse_ui_request("agui", agui_body()).encoder_options
+    encode = log_encoder({"wire": "agui", "run": True, "run_id": "r", "call_ids": ["a"]})
+    shown = payloads(b"".join([encode.feed(event) for event in response(call("a"))]))
+    [started] = [each for each in shown if each.get("type") == "TOOL_CALL_START"]
+    assert started["toolCallId"] != "a"
+
+
 def started_calls(shown: bytes) -> list[str]:
     """The ids of the calls that begin in a stream of a page."""
     parts = [part for part in payloads(shown) if isinstance(part, dict)]
