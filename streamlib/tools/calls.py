@@ -268,7 +268,9 @@ class Toolbox:
                 return None
             if decision is not True:
                 return error_output(call, scrub_text(decision or DENIED))
-            with self._watch(call) as outputs, anyio.move_on_after(self._timeout):
+            # Calls that are wrapped into one have a timeout each.
+            seconds = None if self._wrapped_calls(call) else self._timeout
+            with self._watch(call) as outputs, anyio.move_on_after(seconds):
                 outputs.append(as_output(call, await run()))
                 return outputs[0]
             message = f"the call gave no result within {self._timeout:g} seconds"
@@ -345,7 +347,7 @@ class Toolbox:
             raise _UnknownToolError(f"there is no tool {name!r}; the tools are: {known}")
         return None
 
-    def _wrapped_calls(self, call: FunctionCall | CustomToolCall) -> list[FunctionCall]:
+    def _wrapped_calls(self, call: PendingCall) -> list[FunctionCall]:
         """The calls in one of a tool that OpenAI's models know, though nobody offered it."""
         if not isinstance(call, FunctionCall) or call.name not in WRAPPERS:
             return []

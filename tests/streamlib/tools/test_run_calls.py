@@ -231,6 +231,23 @@ async def test_wrapped_calls_run_and_share_an_output(name: str) -> None:
     assert [type(part).__name__ for part in output.output] == ["Text", "Text", "Image"]
 
 
+async def test_wrapped_calls_have_a_timeout_each() -> None:
+    async def slow(seconds: float) -> str:
+        await anyio.sleep(seconds)
+        return "done"
+
+    together = uses(
+        ("slow", {"seconds": 0.15}), ("slow", {"seconds": 0.15}), ("slow", {"seconds": 9})
+    )
+    (output,) = await run_calls(
+        asked(FunctionCall("c", "parallel", together)), [slow], timeout=0.25
+    )
+    assert isinstance(output, FunctionCallOutput)
+    lines = str(output.output).split("\n")
+    assert lines[:2] == ["slow: done"] * 2
+    assert "no result within 0.25 seconds" in lines[2]
+
+
 @pytest.mark.parametrize("arguments", ["", "{}", uses(), uses(("add", 5)), '{"tool_uses": [5]}'])
 async def test_wrapper_without_calls_is_an_unknown_tool(arguments: str) -> None:
     (output,) = await run_calls(asked(FunctionCall("c", "parallel", arguments)), [add])
