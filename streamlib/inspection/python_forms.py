@@ -57,7 +57,8 @@ def open_literals(part: FilePart) -> list[FilePart]:
         gathering = gatherings.get(before)
         if gathering is None and is_start:
             gathering = gatherings[before] = Gathering(part)
-        if gathering is None or not (is_start or gathering.continues(before)):
+        is_more = is_start or literal["text"] == DONE
+        if gathering is None or not (is_more or gathering.continues(before)):
             continue
         prefix = before
         _gather(gathering, unescaped(literal["text"], as_bytes=bool(literal["prefix"])), prefix)

@@ -247,6 +247,23 @@ def test_literals_behind_other_words_are_other_responses() -> None:
     assert [text for _, text, _, _ in said_in("".join(lines).encode())] == ["1 2 ", "1 2 "]
 
 
+def test_end_mark_in_a_log_ends_a_response_of_chat() -> None:
+    """Servers that give no ids, or no role, end a response by it alone."""
+    payloads = [
+        json.dumps({"choices": [{"index": 0, "delta": {"content": f"{n} "}}]}) for n in range(4)
+    ]
+    payloads[2:2] = ["[DONE]"]
+    for shown in (
+        [log(f"chunk {each!r}") for each in payloads],
+        [log(f"chunk {each.encode()!r}") for each in payloads],
+        [json_line(msg=each) for each in payloads],
+        [json_line(msg=f"got {each}") for each in payloads],
+        [log(f"got {each}") for each in payloads],
+    ):
+        texts = [text for _, text, _, _ in said_in("".join(shown).encode())]
+        assert texts == ["0 1 ", "2 3 "], shown
+
+
 def test_list_of_chunks_may_be_cut_anywhere() -> None:
     chunks = [CHAT[start : start + 40].decode() for start in range(0, len(CHAT), 40)]
     text = json.dumps(chunks).encode()
