@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 from streamlib.inspection.file_parts import FilePart, text_of
-from streamlib.inspection.gathering import DONE, Gathering, json_bytes
+from streamlib.inspection.gathering import DONE, Gathering, json_bytes, object_at
 from streamlib.inspection.text_forms import unescaped
 
 _LITERAL: Final = re.compile(
@@ -26,7 +26,13 @@ _PREFIX_CHARACTERS: Final = 200
 _DIGITS: Final = re.compile(r"\d+")
 
 _DICT_START: Final = re.compile(r"(?<![\[{(])[\[{(]++\s*+'")
-_CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
+_START: Final = re.compile(rf"{_DICT_START.pattern}|[\[{{]\s*+\"")
+"""What begins a dict or a list of Python, or one of JSON, whose strings are no place to look in."""
+
+_PIECE: Final = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[({\])}]""", re.DOTALL)
+"""A string, or a bracket that is in none."""
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
 _DICT_CHARACTERS: Final = 4 << 20
 """Maximum of a printed dict: Python's own parser takes fifty times its size."""
 _DICT_NESTING: Final = 100
@@ -95,38 +101,56 @@ def is_printed_dict(data: bytes) -> bool:
 
 
 def open_printed_dict(part: FilePart) -> list[FilePart]:
-    """The same as JSON, of all of it or line by line, whatever stands around it; nothing where
-    there are no literals."""
+    """The dicts and lists of a text as JSON, with the JSON objects among them, a line each.
+
+    Nothing where there are no dicts. What is none is tried from its next bracket on, until that has
+    cost four times the text.
+    """
     text = text_of(part.body)
-    value = _dict_in(text)
-    if value is not None:
-        return [part.holding(json_bytes(value))]
-    values = [_dict_in(line) for line in text.splitlines()]
-    lines = [json_bytes(each) for each in values if isinstance(each, dict)]
-    return [part.holding(b"\n".join(lines))] if lines else []
+    lines: list[bytes] = []
+    is_printed = False
+    offset = 0
+    budget = 4 * len(text)
+    while budget >= 0 and (start := _START.search(text, offset)):
+        is_json = start[0].endswith('"')
+        value, end = (object_at if is_json else _literal_at)(text, start.start())
+        if value is None:
+            budget -= end - start.start()
+            offset = start.end()
+            continue
+        lines.append(json_bytes(value))
+        is_printed = is_printed or not is_json
+        offset = end
+    return [part.holding(b"\n".join(lines))] if is_printed else []
 
 
-def _dict_in(text: str) -> Any:
-    """The dict or list from the first bracket to the last one of its kind; None if it is none."""
-    start = _DICT_START.search(text)
-    if start is None:
-        return None
-    end = text.rfind(_CLOSING[start[0][0]])
-    return _literal(text[start.start() : end + 1])
-
-
-def _literal(text: str) -> Any:
-    """The value of a Python literal; None where the text is none."""
+def _literal_at(text: str, start: int) -> tuple[Any, int]:
+    """The Python literal that begins at a bracket, and its end; None where it is none of JSON's
+    values, and how far it was looked for."""
     # Imported here, because few captures need it.
     import ast
 
-    nesting = deepest = 0
-    for bracket in re.finditer(r"[\[({]|[\])}]", text):
-        nesting += 1 if bracket[0] in "[({" else -1
-        deepest = max(deepest, nesting)
-    if deepest > _DICT_NESTING:
-        return None
+    end = _end_of(text, start)
+    if end is None:
+        return None, len(text)
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text[start:end])
+        json_bytes(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
+        return None, end
+    return value, end
+
+
+def _end_of(text: str, start: int) -> int | None:
+    """Where the bracket at the start is closed; None if nowhere, or if it holds too many levels."""
+    depth = 0
+    for piece in _PIECE.finditer(text, start):
+        if piece[0] in _CLOSING:
+            depth -= 1
+        elif piece[0] in _OPENING:
+            depth += 1
+        if depth == 0:
+            return piece.end()
+        if depth > _DICT_NESTING:
+            return None
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import pprint
 import time
 import zlib
 from pathlib import Path
@@ -262,6 +263,26 @@ def test_end_mark_in_a_log_ends_a_response_of_chat() -> None:
     ):
         texts = [text for _, text, _, _ in said_in("".join(shown).encode())]
         assert texts == ["0 1 ", "2 3 "], shown
+
+
+def test_each_printed_dict_of_a_log_is_found() -> None:
+    """Whatever else its line has, on as many lines as it was printed, and beside JSON."""
+    bodies = [json.loads(BODY) | {"id": f"c{number}"} for number in range(4)]
+    data = (
+        log("sending {'key': b'x', 'options': {1, 2}} (don't wait)")
+        + log(f"got {bodies[0]!r} in {{'seconds': 1}}")
+        + log(f"got {json.dumps(bodies[1])}")
+        + log(f"got\n{pprint.pformat(bodies[2])}")
+        + log(f"got {bodies[3]!r}")
+    )
+    assert said_in(data.encode()) == said_in(BODY) * 4
+
+
+@each_case(
+    "written", ["{'id': b'x'}", "{'id': {1, 2}}", "{('a', 'b'): 1}", "{'a': ...}", "{'a': 1j}"]
+)
+def test_printed_value_that_json_has_not_is_no_response(written: str) -> None:
+    assert open_file(written.encode()) == []
 
 
 def test_list_of_chunks_may_be_cut_anywhere() -> None:
