@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Raw
 
 from streamlib.inspection.file_parts import FilePart, bytes_of
-from streamlib.inspection.wire_markers import marker_of
+from streamlib.inspection.wire_markers import likely_wire, marker_of
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.wires.bedrock_frames import event_frame
 from streamlib_parsers.items import WireApi
@@ -98,6 +98,8 @@ class Gathering:
         """The wire of the frames that are being joined; None: they are text."""
         self._fragments: list[bytes] = []
         """The frames or texts that are being joined."""
+        self._text_wire: WireApi | None = None
+        """The wire of the texts that are being joined, where an event of theirs tells it."""
         self._key = ""
         """The key under which the last frame or text was, if in an entry of a log."""
 
@@ -157,11 +159,16 @@ class Gathering:
         return not self._fragments[-1].endswith((b"\n\n", b"\r\n\r\n"))
 
     def add_text(self, data: bytes, key: str) -> None:
-        """Adds a piece of a stream, which may end anywhere."""
-        if self._wire is not None:
+        """Adds a piece of a stream, which may end anywhere; an event of another wire begins a
+        stream."""
+        is_event = NEXT_EVENT.match(data) is not None
+        wire_api = likely_wire(data) if is_event else None
+        is_other = self._text_wire is not None and wire_api not in (None, self._text_wire)
+        if self._wire is not None or is_other:
             self.end()
         self._key = key
-        if self._fragments and NEXT_EVENT.match(data) and not self._fragments[-1].endswith(b"\n"):
+        self._text_wire = self._text_wire or wire_api
+        if self._fragments and is_event and not self._fragments[-1].endswith(b"\n"):
             self._fragments.append(b"\n\n")
         self._fragments.append(data)
 
@@ -181,7 +188,7 @@ class Gathering:
         if self._fragments:
             self.parts.append(self._part.holding(b"".join(self._fragments)))
         self._fragments = []
-        self._wire = None
+        self._wire = self._text_wire = None
 
 
 def _is_api_error(value: dict[str, Any]) -> bool:

@@ -265,6 +265,17 @@ def test_end_mark_in_a_log_ends_a_response_of_chat() -> None:
         assert texts == ["0 1 ", "2 3 "], shown
 
 
+def test_chunks_of_two_wires_in_a_log_are_two_responses() -> None:
+    events = [event + b"\n\n" for stream in (MESSAGES, CHAT) for event in stream.split(b"\n\n")]
+    for shown in (
+        [log(f"chunk {event!r}") for event in events],
+        [json_line(msg=event.decode()) for event in events],
+    ):
+        captures = captures_in("".join(shown).encode())
+        assert [capture.wire_api for capture in captures] == ["messages", "chat"]
+        assert said_in("".join(shown).encode()) == said_in(MESSAGES) + said_in(CHAT)
+
+
 def test_each_printed_dict_of_a_log_is_found() -> None:
     """Whatever else its line has, on as many lines as it was printed, and beside JSON."""
     bodies = [json.loads(BODY) | {"id": f"c{number}"} for number in range(4)]
