@@ -29,7 +29,9 @@ _DICT_START: Final = re.compile(r"(?<![\[{(])[\[{(]++\s*+'")
 _START: Final = re.compile(rf"{_DICT_START.pattern}|[\[{{]\s*+\"")
 """What begins a dict or a list of Python, or one of JSON, whose strings are no place to look in."""
 
-_PIECE: Final = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[({\])}]""", re.DOTALL)
+_STRING_OR_BRACKET: Final = re.compile(
+    r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|[\[({\])}]""", re.DOTALL
+)
 """A string, or a bracket that is in none."""
 _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
@@ -144,13 +146,13 @@ def _literal_at(text: str, start: int) -> tuple[Any, int]:
 def _end_of(text: str, start: int) -> int | None:
     """Where the bracket at the start is closed; None if nowhere, or if it holds too many levels."""
     depth = 0
-    for piece in _PIECE.finditer(text, start):
-        if piece[0] in _CLOSING:
+    for token in _STRING_OR_BRACKET.finditer(text, start):
+        if token[0] in _CLOSING:
             depth -= 1
-        elif piece[0] in _OPENING:
+        elif token[0] in _OPENING:
             depth += 1
         if depth == 0:
-            return piece.end()
+            return token.end()
         if depth > _DICT_NESTING:
             return None
     return None
