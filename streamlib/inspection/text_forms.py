@@ -207,7 +207,7 @@ def _gather_text(gathering: Gathering, text: str, key: str) -> None:
     elif _STREAM_START.match(data):
         if b"{" in data or DONE in text:
             gathering.add_text(data, key)
-    elif DONE in text and "{" not in text:  # maybe with words around it
+    elif text.rstrip().endswith(DONE) and "{" not in text:  # maybe behind words
         gathering.done(1)
     elif gathering.add_only_object(text, key):
         return
