@@ -203,7 +203,7 @@ class Attempt:
                 await self._acquire_slot()
                 left, phase = timer.head_deadline(self._clock() - began)
                 scope.deadline = _after(left)
-                self._response = await self._source.send()
+                self._response = await self._source.send(timer.deadlines)
             except Exception as error:  # noqa: BLE001
                 # Whatever an HTTP library raises ends the attempt, not the program.
                 # A timeout that the library raises here is that of `first_byte`: the transports

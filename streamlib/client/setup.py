@@ -343,7 +343,6 @@ class ClientSetup:
             self._keys,
             provider,
             key,
-            self._deadlines,
             self._now,
             self._loop_guard,
             self._attempt_hooks,

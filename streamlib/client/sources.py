@@ -90,8 +90,12 @@ class ResponseSource(Protocol):
         """Raises `StreamError` if the running event loop is not the one of the connections."""
         ...
 
-    async def send(self) -> HttpResponse:
-        """The response, as soon as its headers are received."""
+    async def send(self, deadlines: Deadlines) -> HttpResponse:
+        """The response, as soon as its headers are received.
+
+        Args:
+            deadlines: of the stream, for what the transport ends by itself.
+        """
         ...
 
     def name_page(self, info: ErrorInfo) -> ErrorInfo:
@@ -124,7 +128,6 @@ class HttpSource:
         keys: the client's keys.
         provider: the provider that the request is for.
         key: a key for this request alone; None uses `keys`.
-        deadlines: passed to the transport.
         now: the time, for signatures.
         loop_guard: shared by all requests of a client.
         hooks: functions of the caller to run for each attempt.
@@ -137,7 +140,6 @@ class HttpSource:
         keys: KeyStore,
         provider: Provider,
         key: ApiKey | None,
-        deadlines: Deadlines,
         now: Callable[[], datetime],
         loop_guard: LoopGuard,
         hooks: AttemptHooks | None = None,
@@ -147,7 +149,6 @@ class HttpSource:
         self._keys = keys
         self._provider = provider
         self._key = key
-        self._deadlines = deadlines
         self._now = now
         self._auth = RequestAuth(RedactedHeaders())
         """Authentication of the latest attempt: its keys are masked in what the server returns."""
@@ -192,7 +193,7 @@ class HttpSource:
         headers = {**self._own_headers, **self._request.headers}
         return {name.lower(): value for name, value in headers.items()}
 
-    async def send(self) -> HttpResponse:
+    async def send(self, deadlines: Deadlines) -> HttpResponse:
         """See `ResponseSource`."""
         request = self._request
         origin_of(request.url)  # refuses an invalid URL before a key is looked up for it
@@ -207,7 +208,7 @@ class HttpSource:
         headers = validated_headers({**own_headers, **request.headers, **self._auth.headers})
         try:
             return await self._transport.send(
-                request.method, request.url, headers, request.body, self._deadlines
+                request.method, request.url, headers, request.body, deadlines
             )
         except anyio.get_cancelled_exc_class() as error:
             # The frames that the exception came through hold the headers, and with them the key.
@@ -257,8 +258,9 @@ class BytesSource:
     async def run_response_hook(self, response: HttpResponse) -> None:
         """Nothing: there is no response of HTTP."""
 
-    async def send(self) -> HttpResponse:
+    async def send(self, deadlines: Deadlines) -> HttpResponse:
         """See `ResponseSource`."""
+        del deadlines
         return IteratorResponse(self._chunks)
 
     def name_page(self, info: ErrorInfo) -> ErrorInfo:

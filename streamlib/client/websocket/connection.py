@@ -332,7 +332,7 @@ class Connection:
         source = self.handshake
         await source.run_request_hook()
         try:
-            upgrade = await source.send()
+            upgrade = await source.send(self._config.deadlines)
         except StreamError as error:
             failure = source.redact(error.info)
         else:
@@ -391,7 +391,6 @@ def _handshake(config: ConnectionConfig, settings: WebSocketSettings) -> HttpSou
         config.keys,
         config.target.provider,
         config.key,
-        config.deadlines,
         config.now,
         config.loop_guard,
         config.hooks,

@@ -13,7 +13,7 @@ from streamlib.client.sources import HttpSource
 from streamlib.client.websocket.continuation import Continuation, LaneRequest, continuation
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.transport import HttpResponse
-from streamlib.transport.deadlines import FOREVER
+from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.websocket import SocketClosed
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
@@ -151,8 +151,9 @@ class LaneSource:
         """See `Source`."""
         self.connection.check_loop()
 
-    async def send(self) -> HttpResponse:
-        """Sends the request."""
+    async def send(self, deadlines: Deadlines) -> HttpResponse:
+        """Sends the request. The transport of a connection has the deadlines of its client."""
+        del deadlines
         self.sent = False
         self.turn = None
         socket = await self.connection.usable_socket()
@@ -221,8 +222,9 @@ class SuccessorSource(LaneSource):
         super().__init__(steered.connection, steered.lane, wanted)
         self._steered = steered
 
-    async def send(self) -> HttpResponse:
+    async def send(self, deadlines: Deadlines) -> HttpResponse:
         """Waits until the server said whether there is such a response."""
+        del deadlines
         self.sent = True  # by the steering
         socket = self._steered.socket
         target = self._steered.turn

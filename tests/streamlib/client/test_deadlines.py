@@ -113,6 +113,7 @@ async def test_stream_has_deadlines_of_its_own() -> None:
         assert anyio.current_time() - began == pytest.approx(7)
         assert stream.response.error is not None
         assert stream.response.error.detail == {"phase": "idle"}
+        assert transport.sent[0][-1] == limits, "for `connect`, and `first_byte` before the headers"
         with pytest.raises(TypeError, match="deadlines"):
             client.stream(make_request(URL), deadlines=30)  # type: ignore[arg-type]
 
