@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -46,6 +47,9 @@ from streamlib_parsers.items import (
     WireApi,
 )
 from streamlib_parsers.stream_error import StreamError, invalid_request
+
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
+"""A string in JSON."""
 
 
 class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
@@ -436,17 +440,21 @@ def _report_unsent_state(draft: _Draft) -> None:
 
     Such items match every target, so no downgrade names them; those of a wire's own fit its fields.
     """
-    body: bytes | None = None
+    states: list[tuple[str, bytes]] = []
+    """Path of an item, and its state as JSON."""
     reported = {change.path for change in draft.report.changes}
     for entry in draft.items:
         state = opaque_state(entry.item)
-        if entry.item.origin is not None or not state or entry.path in reported:
-            continue
-        if body is None:
-            body = _encode(draft.body)
-        if _encode(state).strip(b'"') not in body:
+        if entry.item.origin is None and state and entry.path not in reported:
+            states.append((entry.path, _encode(state)))
+    if not states:
+        return
+    # Once for all of them: a long history may have thousands.
+    unsent = {written for _, written in states}.difference(_STRING.findall(_encode(draft.body)))
+    for path, written in states:
+        if written in unsent:
             reason = f"{draft.wire_api} has no place for its signature"
-            draft.report.add("downgraded", entry.path, reason)
+            draft.report.add("downgraded", path, reason)
 
 
 def _write_headers(draft: _Draft) -> None:
