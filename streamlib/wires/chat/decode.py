@@ -358,7 +358,7 @@ def _part(block: JsonObject) -> ContentPart:
 
 def _known_part(block: JsonObject) -> ContentPart | None:
     match block:
-        case {"type": "text", "text": str(text)}:
+        case {"type": "text", "text": text}:
             return Text(text, native=rest_of(block, "type", "text"))
         case {"type": "image_url", "image_url": image}:
             return _image(image, block)

@@ -126,7 +126,7 @@ class _MessageReader(MessageReader):
         parts = _parts(message)
         output: Output = parts
         if all(isinstance(part, Text) for part in parts):
-            output = message.get("content") or ""
+            output = msgspec.convert(message.get("content") or "", str)
         native = rest_of(message, *MESSAGE_KEYS, "name", "tool_name", "tool_call_id")
         call_id = str(call_id or "")
         self.items.append(FunctionCallOutput(call_id, output, origin=ORIGIN, native=native))

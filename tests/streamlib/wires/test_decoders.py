@@ -47,6 +47,7 @@ MALFORMED: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"messages":[],"user":7}',
         b'{"messages":[],"response_format":7}',
         b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":7}]}]}',
+        b'{"messages":[{"role":"user","content":[{"type":"text","text":[]}]}]}',
     ),
     "cohere": (b"{}", b'{"messages":[1]}', b'{"messages":7}'),
     "converse": (
@@ -98,6 +99,7 @@ MALFORMED: Final[dict[str, tuple[bytes, ...]]] = {
         b'{"messages":[{"role":"user","content":"x","images":[7]}]}',
         b'{"messages":[{"role":"assistant","content":7}]}',
         b'{"messages":[{"role":"tool","content":{"a":1}}]}',
+        b'{"messages":[{"role":"tool","content":[{"type":"text","text":"x"}]}]}',
     ),
     "responses": (
         b'{"input":[1]}',
