@@ -140,7 +140,7 @@ _MAIN_WINDOWS: Final = {
 # Limits on hostile input; real responses stay far below all of them.
 _MAX_WINDOWS: Final = 256
 _MAX_HEADERS: Final = 1024
-_NAME_LENGTH: Final = 128
+_NAME_LENGTH: Final = 128  # longer names would be kept in the caches below
 _VALUE_LENGTH: Final = 256
 
 
@@ -161,7 +161,10 @@ def read_rate_limits(headers: Mapping[str, str], received_at: datetime | None = 
     """
     readable = _readable_headers(headers)
     # First, since a response has a few of these among dozens of other headers.
-    limits = {name: text for name, text in readable.items() if _is_limit(name)}
+    limits: dict[str, str] = {}
+    for name, text in readable.items():
+        if len(name) <= _NAME_LENGTH and _is_limit(name):
+            limits[name] = text
     if not limits:
         return RateLimits()
     clock = as_utc(received_at)
@@ -250,8 +253,6 @@ def _fields_by_window(headers: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 @lru_cache(maxsize=256)  # every response has the same few dozen names
 def _window_and_field(header: str) -> tuple[str, str] | None:
-    if len(header) > _NAME_LENGTH:
-        return None
     for family in FAMILIES:
         match = _compiled(family.pattern).fullmatch(header)
         if match is None:

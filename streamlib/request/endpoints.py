@@ -19,6 +19,9 @@ from streamlib_parsers.stream_error import invalid_request
 URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 """What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
 
+LONGEST_MODEL: Final = 2048
+"""Characters of a model's name: the longest are ARNs of Bedrock. Names are kept in caches."""
+
 _BLANK_OR_CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -58,6 +61,9 @@ def resolve_target(
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model:
         raise invalid_request("'model' is missing: it names the model", "model")
+    if len(model) > LONGEST_MODEL:
+        message = f"a model's name has at most {LONGEST_MODEL} characters"
+        raise invalid_request(message, "model")
     if _BLANK_OR_CONTROL.search(model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
     if _SURROGATE.search(model):

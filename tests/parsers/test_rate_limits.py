@@ -762,6 +762,12 @@ def test_parsing_random_text(text: str) -> None:
     assert delay_in_message(text) is None or delay_in_message(text) >= 0  # type: ignore[operator]
 
 
+def test_header_with_a_name_too_long_is_no_limit() -> None:
+    """Names are kept in caches of the process: 256 of 64 KB each were."""
+    limits = read_rate_limits({"x-ratelimit-" + "a" * 60_000: "1", "retry-after": "3"})
+    assert limits.raw == {"retry-after": "3"}
+
+
 def test_read_rate_limits_bounds_a_flood_of_headers() -> None:
     limits = read_rate_limits({f"x-ratelimit-limit-w{n}": "9" for n in range(20_000)})
     assert len(limits.windows) == 256

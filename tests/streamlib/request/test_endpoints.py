@@ -28,3 +28,11 @@ def test_missing_model_is_named() -> None:
     """It was said to have blanks."""
     with pytest.raises(StreamError, match="'model' is missing"):
         build("hi", "", provider="openai")
+
+
+def test_model_with_an_endless_name_is_refused() -> None:
+    """Caches of the process keep names: a client of a gateway could fill them with megabytes."""
+    assert build("hi", "m" * 2048, provider="openai").model == "m" * 2048
+    with pytest.raises(StreamError, match="at most 2048 characters") as raised:
+        build("hi", "m" * 2049, provider="openai")
+    assert raised.value.info.code == "model"
