@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.testing.bench.responses import (
     USAGE,
     SampleCall,
@@ -177,7 +178,10 @@ def _encoded(
         frames.append(EncodedFrame(name, value))
         return b""
 
-    encode = encoder(wire_api, write=collect)
+    gateway = WIRE_SPECS[wire_api].gateway
+    # Clients of Responses refuse an object without it.
+    dated: dict[str, Any] = {"created_at": 1} if gateway is not None and gateway.is_dated else {}
+    encode = encoder(wire_api, write=collect, **dated)
     for event in events:
         encode.feed(event)
     return frames, encode.close()
