@@ -54,27 +54,6 @@ def thinking(
         forced_call: whether the tool choice forces a call.
         unreasoned_tool_turn: whether it continues a tool turn that began without reasoning.
     """
-    fields = _thinking(
-        prompt,
-        context,
-        max_tokens=max_tokens,
-        forced_call=forced_call,
-        unreasoned_tool_turn=unreasoned_tool_turn,
-    )
-    if prompt.thinking_mismatch is not None and BINDING not in fields.get("thinking", {}):
-        context.report.dropped("/thinking_mismatch", "it is a part of thinking that is switched on")
-    return fields
-
-
-def _thinking(
-    prompt: Prompt,
-    context: BuildContext,
-    *,
-    max_tokens: int | None,
-    forced_call: bool,
-    unreasoned_tool_turn: bool,
-) -> JsonObject:
-    """See `thinking`."""
     options = prompt.thinking
     if options is None:
         return {}
@@ -106,6 +85,15 @@ def _thinking(
         reason = f"{target.model} takes tokens, not levels: {tokens}"
         report.add("changed", "/reasoning", reason)
     return fields
+
+
+def report_unsent_mismatch(
+    prompt: Prompt, thinking: JsonObject | None, context: BuildContext
+) -> None:
+    """Reports `Prompt.thinking_mismatch` where the request's `thinking` does not have it."""
+    if prompt.thinking_mismatch is not None and BINDING not in (thinking or {}):
+        reason = "it is a part of thinking that is switched on"
+        context.report.dropped("/thinking_mismatch", reason)
 
 
 def _off(options: ReasoningOptions, context: BuildContext) -> JsonObject:

@@ -109,6 +109,7 @@ def _claude_thinking(
         unreasoned_tool_turn=unreasoned_tool_turn,
     )
     thinking: JsonObject | None = fields.get("thinking")
+    claude.report_unsent_mismatch(prompt, thinking, context)
     effort = claude.effort(prompt, context, thinking)
     if effort:
         fields["output_config"] = {"effort": effort}

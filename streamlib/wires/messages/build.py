@@ -67,6 +67,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     )
     body.update(thinking_fields)  # `thinking`, and `max_tokens` where a budget raised it
     thinking: JsonObject | None = thinking_fields.get("thinking")
+    claude.report_unsent_mismatch(prompt, thinking, context)
     effort = claude.effort(prompt, context, thinking)
     if effort:
         body["output_config"] = {"effort": effort}
