@@ -1,9 +1,12 @@
 """Runs the atheris harness on every target, each in its own process; records it for docs/PROOF.md.
 
-python -m lab.fuzz.all --wires 600 --others 60
+python -m lab.fuzz.all --wires 600 --others 60 --jobs 2
     # seconds for SSE, AWS frames and each wire; for each dialect and the other framings
 python -m lab.fuzz.all chat sse --wires 600
     # only these; the runs of the others stay on record
+
+Runs add up over days, but not over code: one on a commit that docs/PROOF.md would call out of date
+is forgotten.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from lab.fuzz.corpora import store
-from lab.proof.results import QUOTED, present_commit
+from lab.proof.results import QUOTED, commits_since, doubt, present_commit
 from streamlib.testing.fuzz_targets import TARGETS
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -56,13 +61,17 @@ class Run(NamedTuple):
     """Whether something failed in the last one."""
     date: str
     """Of the last one."""
+    commit: str
+    """Of the first one."""
 
     def after(self, earlier: Run | None) -> Run:
         """This run together with the earlier ones."""
         if earlier is None:
             return self
         return self._replace(
-            executions=earlier.executions + self.executions, seconds=earlier.seconds + self.seconds
+            executions=earlier.executions + self.executions,
+            seconds=earlier.seconds + self.seconds,
+            commit=earlier.commit,
         )
 
     def __str__(self) -> str:
@@ -71,11 +80,12 @@ class Run(NamedTuple):
 
 
 def recorded_runs() -> dict[str, Run]:
-    """The runs on record."""
+    """The runs on record that still say something about the present code."""
     if not RECORD.exists():
         return {}
     record = json.loads(RECORD.read_bytes())
-    return {name: Run(*run) for name, run in record.get("runs", {}).items()}
+    runs = {name: Run(*run) for name, run in record.get("runs", {}).items()}
+    return {name: run for name, run in runs.items() if not doubt(run.commit)}
 
 
 def save(runs: dict[str, Run]) -> None:
@@ -90,14 +100,35 @@ def save(runs: dict[str, Run]) -> None:
     ]
     record = {
         "command": "python -m lab.fuzz.all",
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": present_commit(),
+        "date": max(run.date for run in runs.values()),
+        "commit": max((run.commit for run in runs.values()), key=_age),
         "figures": figures,
         "notes": notes,
         "runs": runs,
     }
     QUOTED.mkdir(exist_ok=True)
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _age(commit: str) -> int:
+    """Sorts the oldest commit last: it decides whether the figures are out of date."""
+    return commits_since(commit) or 0
+
+
+def fuzz_all(seconds: dict[str, int], jobs: int) -> Iterator[tuple[str, Run]]:
+    """The run of each target, as it ends.
+
+    seconds: name of a target -> how long.
+    jobs: How many at a time.
+    """
+    commit = present_commit()  # before the first file is written: with it the tree has changes
+    with ThreadPoolExecutor(jobs) as pool:
+        tasks = {pool.submit(fuzz, name, most): name for name, most in seconds.items()}
+        for task in as_completed(tasks):
+            name = tasks[task]
+            executions, broke = task.result()
+            today = f"{datetime.now(UTC):%Y-%m-%d}"
+            yield name, Run(executions, seconds[name], broke, today, commit)
 
 
 def main() -> None:
@@ -108,20 +139,22 @@ def main() -> None:
     command.add_argument("targets", nargs="*", metavar="TARGET")
     command.add_argument("--wires", type=int, default=600, metavar="SECONDS")
     command.add_argument("--others", type=int, default=60, metavar="SECONDS")
+    command.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time")
     arguments = command.parse_args()
     unknown = {*arguments.targets} - {*TARGETS}
     if unknown:
         command.error(f"no target {', '.join(unknown)}; one of {', '.join(TARGETS)}")
+    seconds: dict[str, int] = {}
     for name in arguments.targets or TARGETS:
-        seconds = arguments.others
+        seconds[name] = arguments.others
         if name in WIRES_AND_FRAMINGS:
-            seconds = arguments.wires
-        executions, broke = fuzz(name, seconds)
-        run = Run(executions, seconds, broke, f"{datetime.now(UTC):%Y-%m-%d}")
+            seconds[name] = arguments.wires
+    recorded = recorded_runs()
+    for name, run in fuzz_all(seconds, arguments.jobs):
         sys.stdout.write(f"{name}: {run}\n")
         sys.stdout.flush()
-        recorded = recorded_runs()
-        save(recorded | {name: run.after(recorded.get(name))})
+        recorded[name] = run.after(recorded.get(name))
+        save(recorded)
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ def main() -> int:
         write()
         sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
     for number, result in results.items():
-        if doubt(result):
-            sys.stdout.write(f"{number} does not count: it was measured {doubt(result)}\n")
+        if doubt(result.commit):
+            sys.stdout.write(f"{number} does not count: it was measured {doubt(result.commit)}\n")
     if all(is_kept(promise, results[promise.number]) for promise in chosen):
         return 0
     return 1

@@ -123,7 +123,7 @@ def summary(not_kept: list[str]) -> str:
 
 def is_kept(promise: Promise, result: Result) -> bool:
     """Whether the tests passed, every figure meets its bound, and the measurement counts."""
-    if result.failed or doubt(result):
+    if result.failed or doubt(result.commit):
         return False
     return all(requirement.is_met(result.figures) for requirement in promise.requirements)
 
@@ -155,8 +155,8 @@ def measured(result: Result) -> str:
     if not result.run:
         return "never"
     text = ", ".join(part for part in (result.run, result.commit) if part)
-    if doubt(result):
-        text += f" (**{doubt(result)}**)"
+    if doubt(result.commit):
+        text += f" (**{doubt(result.commit)}**)"
     return text
 
 

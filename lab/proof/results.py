@@ -67,13 +67,13 @@ class Result:
     notes: tuple[str, ...] = ()
 
 
-def doubt(result: Result) -> str:
-    """Why a measurement says nothing about the present code; empty if it does."""
-    if not result.commit:
+def doubt(commit: str) -> str:
+    """Why a measurement of a commit says nothing about the present code; empty if it does."""
+    if not commit:
         return "at an unknown commit"
-    if result.commit.endswith(DIRTY):
+    if commit.endswith(DIRTY):
         return "of files that were not committed"
-    since = commits_since(result.commit)
+    since = commits_since(commit)
     if since is not None and since > OLDEST:
         return f"out of date: the code changed in more than {OLDEST} commits since"
     return ""
