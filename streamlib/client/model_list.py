@@ -56,11 +56,7 @@ def models_request(
         path = WIRE_SPECS[target.wire_api].models_path
     if not path:
         raise invalid_request(f"{provider.name} has no list of models", "models")
-    base = target.base_url.rstrip("/")
-    # Anthropic's path begins with the version, which another wire's base URL may end with.
-    if path.startswith("/v1/") and base.endswith("/v1"):
-        base = base.removesuffix("/v1")
-    url = path if path.startswith("https://") else base + path
+    url = path if path.startswith("https://") else target.url_at(path)
     headers = dict(provider.headers)
     return Request("GET", url, headers, b"", [], target.wire_api, "", target.origin)
 

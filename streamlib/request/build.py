@@ -37,7 +37,7 @@ from streamlib.request.report import Change, Report
 from streamlib.request.structured_modes import with_structured_mode
 from streamlib.request.target import BuildContext, BuiltRequest, Target, continues_stored_history
 from streamlib.request.tool_options import fit_tool_options
-from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.items import (
     JsonObject,
     Origin,
@@ -146,8 +146,8 @@ def build(
         name = provider
     if not isinstance(prompt, Prompt):
         prompt = Prompt(prompt)
-    match, model = find(model, name, providers)
-    target = resolve_target(match, model, wire_api, base_url, models, account)
+    service, model = find(model, name, providers)
+    target = resolve_target(service, model, wire_api, base_url, models, account)
     return build_for(prompt, target, strict=strict, strict_origin=strict_origin)
 
 
@@ -519,12 +519,9 @@ def _encode(body: JsonObject | str) -> bytes:
 def _strict_error(changes: list[Change]) -> StreamError:
     """The error of `strict=True`: a change of the history before any other."""
     history = [change for change in changes if change.path.startswith("/input")]
-    first = changes[0]
-    if history:
-        first = history[0]
+    first = (history or changes)[0]
     message = f"{first.action} {first.path}: {first.reason}"
     if len(changes) > 1:
         message += f" (and {len(changes) - 1} more)"
-    if history:
-        return StreamError(ErrorInfo("invalid_history", message, detail=changes))
-    return StreamError(ErrorInfo("invalid_request", message, detail=changes))
+    kind: ErrorKind = "invalid_history" if history else "invalid_request"
+    return StreamError(ErrorInfo(kind, message, detail=changes))

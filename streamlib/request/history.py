@@ -34,6 +34,7 @@ from streamlib_parsers.items import (
     Message,
     Opaque,
     PendingCall,
+    Reasoning,
     ResponseItem,
     Text,
     user,
@@ -102,6 +103,11 @@ def content_parts(item: ResponseItem) -> tuple[ContentPart, ...]:
 def system_text(item: Message) -> str:
     """The text of a system message whose parts become one: a paragraph each."""
     return "\n\n".join(part.text for part in item.content if isinstance(part, Text))
+
+
+def reasoning_text(item: Reasoning) -> str:
+    """The text of reasoning; where there are only summaries, a paragraph each."""
+    return item.content or "\n\n".join(item.summary)
 
 
 def repair(

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from streamlib_parsers.hosted_tools import HostedName
 from streamlib_parsers.items import JsonObject, WireApi
@@ -109,14 +110,9 @@ ANTHROPIC: Final[Tools] = {
 """Anthropic's Messages."""
 
 VERTEX_CLAUDE: Final[Tools] = {
-    "web_search": Declaration(
+    "web_search": replace(
+        ANTHROPIC["web_search"],
         types=("web_search_20250305",),
-        fixed={"name": "web_search"},
-        max_uses="max_uses",
-        allowed_domains="allowed_domains",
-        blocked_domains="blocked_domains",
-        one_list=True,
-        location="user_location",
         source="docs.cloud.google.com, partner-models/claude/web-search, November 2026",
     ),
 }
@@ -226,13 +222,11 @@ GROQ: Final[Tools] = {
 }
 """Groq's Chat. Its compound systems use their tools unasked."""
 
-_GOOGLE_RESTRICTIONS: Final = {"timeRangeFilter": None, "blockingConfidence": None}
-
 GOOGLE: Final[Tools] = {
     "web_search": Declaration(
         types=("googleSearch",),
         form="key",
-        restrictions=_GOOGLE_RESTRICTIONS,
+        restrictions={"timeRangeFilter": None, "blockingConfidence": None},
         source=_GENAI_SDK,
     ),
     "web_fetch": Declaration(types=("urlContext",), form="key", source=_GENAI_SDK),
@@ -248,13 +242,7 @@ GOOGLE: Final[Tools] = {
 """Gemini's Developer API."""
 
 VERTEX: Final[Tools] = {
-    "web_search": Declaration(
-        types=("googleSearch",),
-        form="key",
-        blocked_domains="excludeDomains",
-        restrictions=_GOOGLE_RESTRICTIONS,
-        source=_GENAI_SDK,
-    ),
+    "web_search": replace(GOOGLE["web_search"], blocked_domains="excludeDomains"),
     "web_fetch": GOOGLE["web_fetch"],
     "code_execution": GOOGLE["code_execution"],
 }

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from streamlib_parsers.items import JsonObject
 
-Value = TypeVar("Value")
+ValueT = TypeVar("ValueT")
 
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
@@ -52,7 +52,7 @@ def without(values: JsonObject, path: str) -> JsonObject:
     return result
 
 
-def camel_case(values: dict[str, Value]) -> dict[str, Value]:
+def camel_case(values: dict[str, ValueT]) -> dict[str, ValueT]:
     """The object with its keys in camelCase.
 
     JSON of proto3 takes `thought_signature` for `thoughtSignature`.
@@ -64,11 +64,8 @@ def _upper(match: re.Match[str]) -> str:
     return match[1].upper()
 
 
-ValueT = TypeVar("ValueT")
-
-
 def without_keys(values: Mapping[str, ValueT], *keys: str) -> dict[str, ValueT]:
-    """Returns the other entries, in their order."""
+    """The entries under other keys, in their order."""
     return {key: value for key, value in values.items() if key not in keys}
 
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, content_parts
 from streamlib.request.report import Report
 from streamlib_parsers.item_base import detected_type
-from streamlib_parsers.items import (
-    Audio,
-    ComputerCallOutput,
-    ContentPart,
-    CustomToolCallOutput,
-    Document,
-    FunctionCallOutput,
-    Image,
-    Message,
-    ResponseItem,
-)
+from streamlib_parsers.items import Audio, ComputerCallOutput, Document, Image
 
 Media: TypeAlias = Image | Document | Audio
 
@@ -42,26 +32,15 @@ def report_corrected_types(items: Iterable[IndexedItem], report: Report) -> None
         report: receives a change for each such image.
     """
     for entry in items:
-        for part in _parts(entry.item):
+        item = entry.item
+        parts = (item.image,) if isinstance(item, ComputerCallOutput) else content_parts(item)
+        for part in parts:
             if not isinstance(part, Image) or not part.data or part.media_type is None:
                 continue
             sent = media_type(part)
             if sent != part.media_type:
                 reason = f"the bytes are {sent}, not {part.media_type}"
                 report.add("changed", entry.path, reason)
-
-
-def _parts(item: ResponseItem) -> Iterable[ContentPart]:
-    """The parts of an item that a builder sends as parts."""
-    match item:
-        case Message():
-            return item.content
-        case FunctionCallOutput() | CustomToolCallOutput() if not isinstance(item.output, str):
-            return item.output
-        case ComputerCallOutput():
-            return (item.image,)
-        case _:
-            return ()
 
 
 def data_url(part: Media) -> str:

@@ -27,7 +27,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from streamlib.request.built_in_text import call_as_text, output_as_text
-from streamlib.request.history import OUTPUTS, IndexedItem
+from streamlib.request.history import OUTPUTS, IndexedItem, reasoning_text
 from streamlib.request.report import Action, Report
 from streamlib_parsers.items import (
     BUILT_IN_CALLS,
@@ -145,7 +145,7 @@ def downgrade(
     """The items as `target` can read them: those of another origin are downgraded."""
     readable: list[IndexedItem] = []
     # Ids of the built-in calls that became text: so do their outputs.
-    as_text: set[str] = set()
+    texts: set[str] = set()
     # Outputs that became text, until the outputs of functions beside them are through: these must
     # follow their calls directly.
     waiting: list[IndexedItem] = []
@@ -155,7 +155,7 @@ def downgrade(
             readable += waiting
             waiting.clear()
         if isinstance(item, BUILT_IN_OUTPUTS):
-            if item.call_id in as_text or target.wire_api != BUILT_IN_WIRE:
+            if item.call_id in texts or target.wire_api != BUILT_IN_WIRE:
                 report.add("downgraded", entry.path, AS_TEXT)
                 text = msgspec.structs.replace(output_as_text(item), agent=item.agent)
                 waiting.append(_without_agent(IndexedItem(entry.position, text), report))
@@ -168,7 +168,7 @@ def downgrade(
             readable.append(entry)
             continue
         if isinstance(item, BUILT_IN_CALLS):
-            as_text.add(item.call_id)
+            texts.add(item.call_id)
         action, reason, replacement = downgrade_item(item)
         if action is not None:
             report.add(action, entry.path, reason)
@@ -236,7 +236,7 @@ def _is_readable(item: ResponseItem, target: Origin, *, strict: bool) -> bool:
 
 def reasoning_as_text(item: Reasoning) -> Message | None:
     """Reasoning as plain assistant text, or None where nothing of it can be read."""
-    text = item.content or "\n\n".join(item.summary)
+    text = reasoning_text(item)
     if not text:
         return None
     part = Text(f"<think>\n{text}\n</think>")

@@ -65,12 +65,7 @@ def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
 
 def _with_any_of(node: JsonObject) -> JsonObject:
     """`oneOf` as `anyOf`: strict modes know only that."""
-    renamed: JsonObject = {}
-    for key, value in node.items():
-        if key == "oneOf":
-            key = "anyOf"  # noqa: PLW2901
-        renamed[key] = value
-    return renamed
+    return {"anyOf" if key == "oneOf" else key: value for key, value in node.items()}
 
 
 def _without_single_all_of(node: JsonObject, rules: SchemaRules) -> JsonObject:

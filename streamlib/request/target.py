@@ -33,12 +33,16 @@ class Target(Struct, frozen=True, gc=False):
     @property
     def url(self) -> str:
         """The URL to POST to. The model's name is percent-encoded: it stays one path segment."""
-        base = self.base_url.rstrip("/")
         path = self.provider.paths.get(self.wire_api) or WIRE_SPECS[self.wire_api].path
-        if path.startswith("/v1/"):
-            base = base.removesuffix("/v1")
         if "{model}" in path:
             path = path.replace("{model}", quote(self.model, safe=""))
+        return self.url_at(path)
+
+    def url_at(self, path: str) -> str:
+        """The URL of a path below the base URL, which may end with the version that begins it."""
+        base = self.base_url.rstrip("/")
+        if path.startswith("/v1/"):
+            base = base.removesuffix("/v1")
         return base + path
 
     @property

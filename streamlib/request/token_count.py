@@ -224,8 +224,7 @@ def count_locally(
         if estimate is None:
             return PromptTokens(estimated_tokens(prompt), "estimated")
         return PromptTokens(_checked(estimate(items)), "estimated")
-    new = items[anchor.count :]
-    added = estimated_item_tokens(new) if estimate is None else _checked(estimate(new))
+    added = counted_items(estimate, items[anchor.count :])
     return PromptTokens(anchor.tokens + added, "anchored")
 
 

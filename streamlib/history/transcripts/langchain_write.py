@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from streamlib.history.transcripts.langchain import ORIGINS
 from streamlib.history.transcripts.langchain_parts import written_content, written_part
 from streamlib.history.transcripts.wire_lists import wire_list
-from streamlib.request.history import OUTPUTS, IndexedItem, drop_incomplete
+from streamlib.request.history import OUTPUTS, IndexedItem, drop_incomplete, reasoning_text
 from streamlib.request.origins import OTHER_PROVIDER, as_text, name_of
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
@@ -149,7 +149,7 @@ class _LangChainWriter:
                 block = {"type": "tool_call", "id": item.call_id, "name": item.name}
                 return [{**block, "args": _args(item), **extras}]
             case Reasoning():
-                text = item.content or "\n\n".join(item.summary)
+                text = reasoning_text(item)
                 if item.encrypted_content:
                     self._report.dropped(f"{entry.path}/encrypted_content", OTHER_PROVIDER)
                 extras = self._signature(item, entry)

@@ -23,7 +23,13 @@ from streamlib.history.transcripts.source import (
     read_source,
     text_at,
 )
-from streamlib.request.history import OUTPUTS, IndexedItem, content_parts, drop_incomplete
+from streamlib.request.history import (
+    OUTPUTS,
+    IndexedItem,
+    content_parts,
+    drop_incomplete,
+    reasoning_text,
+)
 from streamlib.request.origins import as_text, opaque_state
 from streamlib.request.report import Report
 from streamlib_parsers.item_base import unchecked
@@ -275,8 +281,7 @@ def _written(entry: IndexedItem, report: Report) -> tuple[str, list[JsonObject]]
     if isinstance(item, OUTPUTS):
         return "tool", item_parts(item, with_bytes=True)
     if isinstance(item, Reasoning):
-        # Paragraphs of a summary are one text.
-        item = Reasoning(item.content or "\n\n".join(item.summary))
+        item = Reasoning(reasoning_text(item))
     if isinstance(item, KINDS) or (isinstance(item, Compaction) and item.content):
         return "assistant", item_parts(item)
     readable = as_text(entry, report)

@@ -21,7 +21,7 @@ from streamlib.history.transcripts.source import JsonSource
 from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.providers.shapes import ChatShape
-from streamlib.request.history import OUTPUTS, IndexedItem, drop_incomplete
+from streamlib.request.history import OUTPUTS, IndexedItem, drop_incomplete, reasoning_text
 from streamlib.request.origins import OTHER_PROVIDER, downgrade
 from streamlib.request.report import Report
 from streamlib.request.target import BuildContext, Target
@@ -127,7 +127,7 @@ def _portable(entry: IndexedItem, wire_api: WireApi, report: Report) -> IndexedI
         return entry
     if item.signature or item.encrypted_content:
         report.dropped(f"{entry.path}/signature", OTHER_PROVIDER)
-    text = item.content or "\n\n".join(item.summary)
+    text = reasoning_text(item)
     bare = Reasoning(text, response_id=item.response_id, agent=item.agent, origin=Origin(wire_api))
     if not text:
         # Nothing that could be read: `downgrade` drops it, and says so.

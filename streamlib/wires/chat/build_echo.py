@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from streamlib.request.history import reasoning_text
 from streamlib.request.report import Report
 from streamlib.request.target import BuildContext
 from streamlib.wires.chat.build_parts import text_part
@@ -94,7 +95,7 @@ def echo(reasoning: list[IndexedReasoning], context: BuildContext, *, has_calls:
     echoed = Echo({})
     # If the lists hold all the text, a second copy of it would be read as more reasoning.
     if text_form and any(source.unlisted_text for source in sources):
-        items = [source.item for source in sources if _text(source.item)]
+        items = [source.item for source in sources if reasoning_text(source.item)]
         if text_form in TEXT_KEYS:
             text_form = _received_key(items) or text_form
         echoed = _text_echo(text_form, items)
@@ -120,7 +121,7 @@ def _source(item: Reasoning, path: str, forms: tuple[str, ...], report: Report) 
     encrypted = None
     if OPAQUE_REASONING_KEY in forms:
         encrypted = (item.native or {}).get(OPAQUE_REASONING_KEY)
-    unlisted_text = "" if lists_hold_text else _text(item)
+    unlisted_text = "" if lists_hold_text else reasoning_text(item)
     return EchoSource(item, path, lists, encrypted, unlisted_text)
 
 
@@ -175,7 +176,7 @@ def _text_echo(form: str, items: list[Reasoning]) -> Echo:
     """The text of some items in one of `TEXT_FORMS`."""
     if form == "thinking_parts":
         return Echo({}, parts=tuple(_thinking_part(item) for item in items))
-    text = "".join(_text(item) for item in items)
+    text = "".join(reasoning_text(item) for item in items)
     if form == "think_tags":
         return Echo({}, f"<think>\n{text}\n</think>\n\n")
     return Echo({form: text})
@@ -184,7 +185,7 @@ def _text_echo(form: str, items: list[Reasoning]) -> Echo:
 def _thinking_part(item: Reasoning) -> JsonObject:
     """Mistral's content part, with the wire fields that the item had."""
     native = item.native or {}
-    thinking = _with_references(_text(item), _references(native))
+    thinking = _with_references(reasoning_text(item), _references(native))
     part: JsonObject = {"type": "thinking", "thinking": thinking}
     if item.signature:
         part["signature"] = item.signature
@@ -221,10 +222,6 @@ def _with_references(text: str, references: Sequence[JsonObject]) -> list[JsonOb
     return parts
 
 
-def _text(item: Reasoning) -> str:
-    return item.content or "\n\n".join(item.summary)
-
-
 def _holds_text(element: JsonObject) -> bool:
     return str(element.get("type")) in TEXT_OF
 
@@ -238,7 +235,7 @@ def _detail_list(item: Reasoning, path: str, key: str, report: Report) -> list[J
         return elements
     texts = [str(element.get(TEXT_OF[element["type"]]) or "") for element in with_text]
     list_text = "".join(texts)
-    if list_text == _text(item):
+    if list_text == reasoning_text(item):
         return elements
     if not list_text and len(with_text) == 1:
         # The stream sent the text in another key than the list, so only the item has it.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from streamlib.request.history import IndexedItem
+from streamlib.request.history import IndexedItem, reasoning_text
 from streamlib.request.json_objects import merged
 from streamlib.request.media import media_type
 from streamlib.request.prompt import Prompt
@@ -261,7 +261,7 @@ class Conversation:
                 assistant.citations += self._citations(part.annotations, entry.path, None)
 
     def _reasoning(self, item: Reasoning, entry: IndexedItem) -> None:
-        text = item.content or "\n\n".join(item.summary)
+        text = reasoning_text(item)
         if not text and not item.signature:
             self._report.dropped(entry.path, "reasoning without text")
             return

@@ -15,7 +15,14 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.history import CALLS, Call, IndexedItem, orphan_as_text, system_text
+from streamlib.request.history import (
+    CALLS,
+    Call,
+    IndexedItem,
+    orphan_as_text,
+    reasoning_text,
+    system_text,
+)
 from streamlib.request.media import media_type
 from streamlib.request.origins import downgrade_item
 from streamlib.request.target import BuildContext
@@ -204,7 +211,7 @@ def _data_field(part: ContentPart, path: str, context: GeminiContext) -> tuple[s
 
 
 def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> Parts:
-    text = item.content or "\n\n".join(item.summary)
+    text = reasoning_text(item)
     if not text and not item.signature and SIGNATURE not in (item.native or {}):
         context.report.dropped(entry.path, "reasoning without text or signature")
         return
