@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Never, NoReturn, Self, Unpack, overload
 
 from streamlib.client.attempt import Attempt
 from streamlib.client.background import cancel_request, is_background, response_in
-from streamlib.client.credentials import ApiKey, wrap_key
+from streamlib.client.credentials import ApiKey
 from streamlib.client.cursor import Cursor
 from streamlib.client.hooks import AttemptRequest, AttemptResponse
 from streamlib.client.model_list import ModelInfo, models_request, read_models
@@ -310,10 +310,10 @@ class Client(AsyncOnly, ClientSetup):
                 client's requests, which gets neither a key nor a request.
             RuntimeError: the client is closed.
         """
-        key = None if api_key is None else wrap_key(api_key)
+        options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame
-        if isinstance(key, ErrorInfo):
-            raise StreamError(key)
+        wrap_key_of(options)
+        key = options.get("api_key")
         creating, service = self._creating_request(cursor, prompt, provider, base_url, headers)
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Prompt):
@@ -481,8 +481,8 @@ class Client(AsyncOnly, ClientSetup):
         prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
         model = model or prompt.model or ""
         target, service = self._target(model, provider, wire_api, base_url, account)
-        request = count_request(prompt, target)
-        counted = await counted_tokens(self, request, service, options.get("api_key"))
+        fetch = partial(self.fetch, provider=service, api_key=options.get("api_key"))
+        counted = await counted_tokens(fetch, count_request(prompt, target))
         return counted or count_locally(prompt, target, last, estimate)
 
     async def fetch(
@@ -503,10 +503,10 @@ class Client(AsyncOnly, ClientSetup):
             StreamError: the request failed. It is not sent again.
             RuntimeError: the client is closed.
         """
-        key = None if api_key is None else wrap_key(api_key)
+        options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame
-        if isinstance(key, ErrorInfo):
-            raise StreamError(key)
+        wrap_key_of(options)
+        key = options.get("api_key")
         self._require_open()
         service = self._provider(provider or request.origin.provider or "custom")
         attempt = Attempt(
@@ -559,10 +559,10 @@ class Client(AsyncOnly, ClientSetup):
         from streamlib.client.websocket.connection import Connection
 
         self._require_open()
-        key = None if api_key is None else wrap_key(api_key)
+        options: StreamOptions = {"api_key": api_key}
         del api_key  # a traceback shows the locals of this frame
-        if isinstance(key, ErrorInfo):
-            raise StreamError(key)
+        wrap_key_of(options)
+        key = options.get("api_key")
         target, service = self._target(model, provider, "responses", base_url, account)
         chosen = settings or service.websocket
         config = self._connection_config(target, service, key, headers, errors, chosen, ssl_context)

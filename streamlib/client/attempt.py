@@ -104,7 +104,7 @@ class Attempt:
         self.reconnected: Sequence[ErrorInfo] = ()
         """The failures after which another connection went on."""
         self._source = source
-        self._parse = parse
+        self._parse: Parse = parse
         self._timer = timer
         self._wire_api: WireApi = wire_api
         self._limits = limits

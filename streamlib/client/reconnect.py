@@ -6,13 +6,12 @@ Experimental: docs/resume.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable
 from typing import Final
 
 import anyio
 
-from streamlib.client.attempt import AnyParser, Attempt, Clock, Parse
+from streamlib.client.attempt import Attempt, Clock, Parse
 from streamlib.client.resumption import Resumption
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import ResponseSource
@@ -127,14 +126,8 @@ class ReconnectingAttempt(Attempt):
         parser = self.parser
         if isinstance(parser, ResumableParser):
             parser.reconnect()
-
-        def kept_parser(
-            headers: Mapping[str, str] | None, received_at: datetime | None
-        ) -> AnyParser:
-            return parser
-
         self._source = source
-        self._parse = kept_parser
+        self._parse = lambda headers, received_at: parser
         failure = await self._exchange(self._now)
         self._timer.restart()
         if self.finished:  # another task closed it meanwhile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterable, Callable, Mapping
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 from uuid import uuid4
 
 import anyio
@@ -69,26 +69,23 @@ class LoopGuard:
             raise invalid_request(message, "event_loop")
 
 
-class ResponseSource(Protocol):
-    """Where a response comes from."""
+class ResponseSource:
+    """Where a response comes from; this one knows no hooks, no server and no key."""
 
-    slots: anyio.CapacityLimiter | None
+    slots: anyio.CapacityLimiter | None = None
     """What an attempt acquires before it sends; None if there is no limit."""
 
-    hooks: AttemptHooks | None
+    hooks: AttemptHooks | None = None
     """The caller's functions for each attempt; None if there are none."""
 
     async def run_request_hook(self) -> None:
         """Before each attempt: lets `on_request` see and change its headers."""
-        ...
 
     async def run_response_hook(self, response: HttpResponse) -> None:
         """Lets `on_response` see the status and headers of an attempt."""
-        ...
 
     def check_loop(self) -> None:
         """Raises `StreamError` if the running event loop is not the one of the connections."""
-        ...
 
     async def send(self, deadlines: Deadlines) -> HttpResponse:
         """The response, as soon as its headers are received.
@@ -96,30 +93,30 @@ class ResponseSource(Protocol):
         Args:
             deadlines: of the stream, for what the transport ends by itself.
         """
-        ...
+        raise NotImplementedError
 
     def name_page(self, info: ErrorInfo) -> ErrorInfo:
         """The failure of a body that is an HTML page, with the URL that it came from."""
-        ...
+        return info
 
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
         """A failure of `send`, with the server's address if it could not be reached."""
-        ...
+        return info
 
     def redact(self, info: ErrorInfo) -> ErrorInfo:
         """The failure with keys masked."""
-        ...
+        return info
 
     def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Response headers with keys masked."""
-        ...
+        return headers
 
     def redact_rate_limits(self, event: RateLimits) -> RateLimits:
         """Rate limits with keys masked in the headers that they quote."""
-        ...
+        return event
 
 
-class HttpSource:
+class HttpSource(ResponseSource):
     """A request, sent anew for each attempt with the key as it is then.
 
     Args:
@@ -240,48 +237,16 @@ class HttpSource:
         )
 
 
-class BytesSource:
+class BytesSource(ResponseSource):
     """Bytes that the caller already has, or reads with another library."""
-
-    slots: anyio.CapacityLimiter | None = None
-    hooks: AttemptHooks | None = None
 
     def __init__(self, chunks: AsyncIterable[bytes]) -> None:
         self._chunks = chunks
-
-    def check_loop(self) -> None:
-        """Nothing: no connection is known here."""
-
-    async def run_request_hook(self) -> None:
-        """Nothing: no request is sent."""
-
-    async def run_response_hook(self, response: HttpResponse) -> None:
-        """Nothing: there is no response of HTTP."""
 
     async def send(self, deadlines: Deadlines) -> HttpResponse:
         """See `ResponseSource`."""
         del deadlines
         return IteratorResponse(self._chunks)
-
-    def name_page(self, info: ErrorInfo) -> ErrorInfo:
-        """The failure unchanged: no server is known here."""
-        return info
-
-    def name_server(self, info: ErrorInfo) -> ErrorInfo:
-        """The failure unchanged: no server is known here."""
-        return info
-
-    def redact(self, info: ErrorInfo) -> ErrorInfo:
-        """The failure unchanged: no key is known here."""
-        return info
-
-    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """The headers unchanged: no key is known here."""
-        return headers
-
-    def redact_rate_limits(self, event: RateLimits) -> RateLimits:
-        """The event unchanged: no key is known here."""
-        return event
 
 
 def _split(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Mapping
+from collections.abc import AsyncIterable, Callable
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -118,13 +118,9 @@ def config_of_chunks(
     clock: Clock,
 ) -> StreamConfig:
     """The configuration of a stream over bytes from anywhere, read by `parser`."""
-
-    def provided_parser(headers: Mapping[str, str] | None, received_at: datetime | None) -> Parser:
-        return parser
-
     return StreamConfig(
         source=BytesSource(chunks),
-        parse=provided_parser,
+        parse=lambda headers, received_at: parser,
         wire_api=parser.wire_api,
         limits=limits,
         deadlines=deadlines,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from streamlib.transport.deadline_timer import DeadlineTimer
 from streamlib_parsers.accumulate import Response, Timing
-from streamlib_parsers.events import (
-    TOKEN_EVENTS,
-    ResponseEvent,
-)
+from streamlib_parsers.events import TOKEN_EVENTS, ResponseEvent
 
 
 class StreamTimes:

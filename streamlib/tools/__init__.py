@@ -77,12 +77,11 @@ def agent(
         ValueError: ``max_turns`` or ``limit`` is less than 1, or two tools have the same name.
     """
     wrap_key_of(options)
-    if isinstance(client, Client):
-        return AgentRun(client, prompt, tools, model, **options)
-    # Imported here: with a `Client` nothing of it is needed.
-    from streamlib.client.sync import SyncClient
-    from streamlib.tools.sync_run import SyncAgentRun
+    if not isinstance(client, Client):
+        # Imported here: with a `Client` nothing of it is needed.
+        from streamlib.client.sync import SyncClient
+        from streamlib.tools.sync_run import SyncAgentRun
 
-    if isinstance(client, SyncClient):
-        return SyncAgentRun(client, prompt, tools, model, **options)
+        if isinstance(client, SyncClient):
+            return SyncAgentRun(client, prompt, tools, model, **options)
     return AgentRun(client, prompt, tools, model, **options)

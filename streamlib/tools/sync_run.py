@@ -57,11 +57,6 @@ class SyncAgentRun(SyncPipeline[RunEvent]):
         return self._run.response
 
     @property
-    def snapshot(self) -> Response:
-        """The same as `response`, under a name that tells that it may be incomplete."""
-        return self._run.response
-
-    @property
     def history(self) -> History:
         """The conversation so far: see `AgentRun.history`."""
         return self._run.history

@@ -75,7 +75,7 @@ class LoopThread:
         """
         task = _Task(partial(function, *args))
         try:
-            return result_of(self._submit(task.run))
+            return result_of(self.start(task.run))
         except CancelledError:
             raise RuntimeError(CLOSED) from None
         except BaseException:
@@ -88,41 +88,6 @@ class LoopThread:
         Raises:
             RuntimeError: as `call`.
         """
-        return self._submit(function)
-
-    def _cancel(self, task: _Task[Any]) -> None:
-        """Ends a call that nobody waits for any more, wherever it is; nothing if it has ended."""
-        task.is_cancelled = True
-        if not task.has_started or task.has_ended.is_set():
-            return
-        with suppress(RuntimeError):  # the loop was ended meanwhile, which cancels it, too
-            self._submit(task.cancel)
-            task.has_ended.wait(END_SECONDS)
-
-    def end(self, last: Callable[[], Awaitable[None]]) -> None:
-        """Runs a last coroutine function, cancels what still runs, and waits for the thread's end.
-
-        A second call only waits. Does nothing in a forked process.
-        """
-        if self._is_forked:
-            return
-        closing: Future[None] | None = None
-        with self._lock:
-            if self._portal is not None and not self._ended:
-                with suppress(RuntimeError):  # it died: a hook raised SystemExit in it
-                    closing = self._portal.result().start_task_soon(last)
-            self._ended = True
-        if self._portal is not None and closing is not None:
-            try:
-                wait([closing], END_SECONDS)
-            finally:
-                portal = self._portal.result()
-                with suppress(RuntimeError):
-                    portal.start_task_soon(portal.stop, True)  # noqa: FBT003  # cancels the rest
-        if self._thread is not None:
-            self._thread.join(END_SECONDS)
-
-    def _submit(self, function: Callable[[], Awaitable[T]]) -> Future[T]:
         if self._is_forked:
             raise RuntimeError(
                 f"the client was opened in process {self._pid}, and its connections cannot be "
@@ -147,6 +112,38 @@ class LoopThread:
                 )
                 self._thread.start()
             return self._portal.result().start_task_soon(function)
+
+    def _cancel(self, task: _Task[Any]) -> None:
+        """Ends a call that nobody waits for any more, wherever it is; nothing if it has ended."""
+        task.is_cancelled = True
+        if not task.has_started or task.has_ended.is_set():
+            return
+        with suppress(RuntimeError):  # the loop was ended meanwhile, which cancels it, too
+            self.start(task.cancel)
+            task.has_ended.wait(END_SECONDS)
+
+    def end(self, last: Callable[[], Awaitable[None]]) -> None:
+        """Runs a last coroutine function, cancels what still runs, and waits for the thread's end.
+
+        A second call only waits. Does nothing in a forked process.
+        """
+        if self._is_forked:
+            return
+        closing: Future[None] | None = None
+        with self._lock:
+            if self._portal is not None and not self._ended:
+                with suppress(RuntimeError):  # it died: a hook raised SystemExit in it
+                    closing = self._portal.result().start_task_soon(last)
+            self._ended = True
+        if self._portal is not None and closing is not None:
+            try:
+                wait([closing], END_SECONDS)
+            finally:
+                portal = self._portal.result()
+                with suppress(RuntimeError):
+                    portal.start_task_soon(portal.stop, True)  # noqa: FBT003  # cancels the rest
+        if self._thread is not None:
+            self._thread.join(END_SECONDS)
 
 
 def result_of(future: Future[T]) -> T:

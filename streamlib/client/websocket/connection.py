@@ -209,8 +209,7 @@ class Connection:
         errors = errors or self._config.errors
         config = self._config.stream_config(request, source, prompt.tools, dialects, errors)
         config = self._config.watched(config, prompt)
-        policy = msgspec.structs.asdict(config.retry)
-        retry = LaneRetry(**policy, source=source)
+        retry = LaneRetry(within=config.retry.within, source=source, policy=config.retry)
         parse = partial(_parser_without_headers, config.parse)
         return self._make_stream(msgspec.structs.replace(config, retry=retry, parse=parse))
 

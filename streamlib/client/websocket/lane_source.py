@@ -7,9 +7,8 @@ from typing import Protocol
 
 import anyio
 
-from streamlib.client.hooks import AttemptHooks
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import HttpSource
+from streamlib.client.sources import HttpSource, ResponseSource
 from streamlib.client.websocket.continuation import Continuation, LaneRequest, continuation
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.transport import HttpResponse
@@ -107,16 +106,16 @@ class LaneResponse:
         self._socket.release(self._turn)
 
 
-class LaneSource:
+class LaneSource(ResponseSource):
     """Sends a request on a lane; each attempt sends it anew, on another socket if it has to.
+
+    Hooks run for the handshake, and know nothing of it.
 
     Args:
         connection: has the sockets.
         lane: its name, None for the lane without one.
         wanted: the request.
     """
-
-    hooks: AttemptHooks | None = None
 
     def __init__(self, connection: LaneConnection, lane: str | None, wanted: LaneRequest) -> None:
         self.connection = connection
@@ -141,14 +140,8 @@ class LaneSource:
         """Whether it is certain that the latest attempt had no effect."""
         return not self.sent or (self.turn is not None and self.turn.refused)
 
-    async def run_request_hook(self) -> None:
-        """Nothing: hooks run for the handshake."""
-
-    async def run_response_hook(self, response: HttpResponse) -> None:
-        """Nothing: hooks run for the handshake."""
-
     def check_loop(self) -> None:
-        """See `Source`."""
+        """See `ResponseSource`."""
         self.connection.check_loop()
 
     async def send(self, deadlines: Deadlines) -> HttpResponse:
@@ -190,23 +183,23 @@ class LaneSource:
         self._sends_all = True
 
     def name_page(self, info: ErrorInfo) -> ErrorInfo:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return self.connection.handshake.name_page(info)
 
     def name_server(self, info: ErrorInfo) -> ErrorInfo:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return self.connection.handshake.name_server(info)
 
     def redact(self, info: ErrorInfo) -> ErrorInfo:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return self.connection.handshake.redact(info)
 
     def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return self.connection.handshake.redact_headers(headers)
 
     def redact_rate_limits(self, event: RateLimits) -> RateLimits:
-        """See `Source`."""
+        """See `ResponseSource`."""
         return self.connection.handshake.redact_rate_limits(event)
 
 
@@ -263,9 +256,11 @@ class LaneRetry(RetryPolicy, frozen=True, kw_only=True):
 
     Attributes:
         source: the source of the stream.
+        policy: how often, and after which delay.
     """
 
     source: LaneSource
+    policy: RetryPolicy
 
     def wait(
         self,
@@ -281,4 +276,4 @@ class LaneRetry(RetryPolicy, frozen=True, kw_only=True):
             return 0.0
         if not self.source.may_repeat:
             return None
-        return super().wait(failure, attempt, elapsed, random, total)
+        return self.policy.wait(failure, attempt, elapsed, random, total)

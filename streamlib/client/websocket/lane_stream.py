@@ -92,16 +92,7 @@ class LaneStream(ResponseStream):
             items=items,
         )
         source = SuccessorSource(self.source, continued)
-        policy = self._config.retry
-        retry = LaneRetry(
-            retries=policy.retries,
-            base=policy.base,
-            cap=policy.cap,
-            jitter=policy.jitter,
-            retry_after_cap=policy.retry_after_cap,
-            within=policy.within,
-            source=source,
-        )
+        retry = msgspec.structs.replace(cast("LaneRetry", self._config.retry), source=source)
         config = msgspec.structs.replace(self._config, source=source, retry=retry)
         return self._stream_of(config)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -299,7 +300,8 @@ async def count_tokens(
         StreamError: the provider refused to count.
     """
     request = await workers.run(size, count_request, prompt, target.resolved)
-    counted = await counted_tokens(client, request, target.provider, target.key)
+    fetch = partial(client.fetch, provider=target.provider, api_key=target.key)
+    counted = await counted_tokens(fetch, request)
     if counted is not None:
         return counted.tokens, False
     return await workers.run(size, estimated_tokens, prompt), True

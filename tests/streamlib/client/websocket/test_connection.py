@@ -12,6 +12,7 @@ import pytest
 from streamlib import (
     Completed,
     Created,
+    ErrorInfo,
     Failed,
     FunctionCall,
     Prompt,
@@ -257,6 +258,33 @@ async def test_a_request_on_a_full_connection_is_retried() -> None:
     assert stream.response.text == "Here"
     assert len(server.handshakes) == 2
     assert [error.code for error in stream.retried] == ["websocket_connection_limit_reached"]
+
+
+class Insists(RetryPolicy, frozen=True):
+    """A policy of the user's own, with a field and a rule that `RetryPolicy` lacks."""
+
+    times: int = 1
+
+    def wait(
+        self,
+        failure: ErrorInfo,
+        attempt: int,
+        elapsed: float,
+        random: float,
+        total: float | None = None,
+    ) -> float | None:
+        return 0.0 if attempt < self.times else None
+
+
+async def test_a_policy_of_your_own_decides_about_lanes() -> None:
+    first = [EXPECT, error_frame("websocket_connection_limit_reached"), FOREVER]
+    async with (
+        scripted_socket(first, [EXPECT, *response_frames("r1", "Here")]) as server,
+        connected(server.url, client={"retry": Insists(retries=0)}) as connection,
+    ):
+        stream = connection.stream("x")
+        await read(stream)
+    assert stream.response.text == "Here"
 
 
 async def test_an_old_connection_gets_no_new_request() -> None:
