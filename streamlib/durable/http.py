@@ -17,8 +17,8 @@ sites.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, TypeAlias
 
 from msgspec import Struct
 
@@ -36,11 +36,11 @@ from streamlib.durable.stream_protocol import (
 )
 from streamlib.pipeline.numbers import check_seconds
 from streamlib.pipeline.opening import pipe as pipe_method
-from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.reading import BatchSource
 from streamlib.request.mistakes import check_callable
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Event, RunEvent
+from streamlib_parsers.events import Event
 from streamlib_parsers.stream_error import StreamError
 
 __all__ = ["STREAM_HEADERS", "LogApp", "LogSource", "log_app", "log_encoder"]
@@ -289,7 +289,7 @@ def _id_of(path: str, prefix: str) -> tuple[str, str] | None:
 # --- a log as the source of a web response, such as `StreamResponse` ---
 
 
-class LogSource:
+class LogSource(BatchSource):
     """The events of a log as a stream to enter and leave; leaving it does not end what is written.
 
         StreamResponse(LogSource(log, log_id), log_encoder(meta))
@@ -300,6 +300,7 @@ class LogSource:
     """
 
     def __init__(self, log: Log, log_id: str) -> None:
+        super().__init__()
         self._log = log
         self._log_id = log_id
         self._reader: LogReader | None = None
@@ -328,19 +329,7 @@ class LogSource:
 
     pipe: ClassVar = pipe_method
 
-    def batches(self) -> AsyncIterator[list[RunEvent]]:
-        """The events as lists, one list for each record."""
-        return Batches(self._next)
-
-    def __aiter__(self) -> AsyncIterator[RunEvent]:
-        return self._events()
-
-    async def _events(self) -> AsyncIterator[RunEvent]:
-        async for batch in self.batches():
-            for event in batch:
-                yield event
-
-    async def _next(self) -> list[RunEvent]:
+    async def _next_batch(self) -> list[Any]:
         """The events of the next record.
 
         Raises:

@@ -26,7 +26,7 @@ from streamlib.durable.rules import LogState
 from streamlib.durable.settings import READ_RECORDS, Settings
 from streamlib.pipeline.machine import PipeOptions
 from streamlib.pipeline.opening import pipe
-from streamlib.pipeline.reading import Batches
+from streamlib.pipeline.reading import BatchSource, Reads
 from streamlib_parsers.events import RunEvent
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class LogReader:
 
     def batches(self) -> AsyncIterator[list[Entry]]:
         """The same entries as lists, one list for each record."""
-        return Batches(self._next_batch)
+        return Reads(self._next_batch)
 
     @overload
     def pipe(self, /, *stages: Same, **options: Unpack[PipeOptions]) -> Pipeline[RunEvent]: ...
@@ -373,28 +373,18 @@ class LogReader:
         return LogError("rewound", message)
 
 
-class EntryEvents:
+class EntryEvents(BatchSource):
     """The events of a reader's entries, without their cursors."""
 
     def __init__(self, reader: LogReader) -> None:
+        super().__init__()
         self._reader = reader
-
-    def __aiter__(self) -> AsyncIterator[RunEvent]:
-        return self
-
-    async def __anext__(self) -> RunEvent:
-        entry = await anext(self._reader)
-        return entry.event
-
-    def batches(self) -> AsyncIterator[list[RunEvent]]:
-        """The events of each record."""
-        return Batches(self._next_batch)
 
     async def aclose(self) -> None:
         """Stops following the log."""
         self._reader.close()
 
-    async def _next_batch(self) -> list[RunEvent]:
+    async def _next_batch(self) -> list[Any]:
         entries = await anext(self._reader.batches())
         return [entry.event for entry in entries]
 

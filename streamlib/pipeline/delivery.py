@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
@@ -12,17 +11,10 @@ from streamlib.pipeline.endings import TERMINAL
 from streamlib.pipeline.flow import CALL_OUTPUTS, ORDINARY, Flow
 from streamlib.pipeline.machine import Clock, ErrorMode, PlainMachine, Stage
 from streamlib.pipeline.measure import Measure, MeasuredUse
-from streamlib.pipeline.reading import BatchSource, Loops
+from streamlib.pipeline.reading import BatchSource, Loops, partial_view, update_views
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import (
-    Failed,
-    FunctionCallArgumentsDelta,
-    OutputItemDone,
-    OutputTextDelta,
-    ResponseEvent,
-    RunEvent,
-)
+from streamlib_parsers.events import Failed, ResponseEvent, RunEvent
 from streamlib_parsers.items import ResponseItem
 from streamlib_parsers.stream_error import StreamError
 
@@ -104,18 +96,8 @@ class ResponseSoFar:
         Raises:
             LookupError: the item has neither arguments nor text.
         """
-        # Imported here because few pipelines need it.
-        from streamlib.structured.item_views import ItemViews
-
         delivery = self._delivery._responding
-        views = delivery._views.get(index)
-        if views is None:
-            # Not a method of the pipeline: a cycle would keep an abandoned one alive.
-            views = ItemViews(functools.partial(delivery._accumulator.item, index))
-            delivery._views[index] = views
-        if kind is None:
-            return views.plain()
-        return views.typed(kind)
+        return partial_view(delivery._views, delivery._accumulator.item, index, kind)
 
     def item(self, index: int) -> ResponseItem:
         """The item of an index, as far as it came out.
@@ -267,19 +249,11 @@ class Delivery(ResponseSoFar):
         except (TypeError, ValueError):
             pass  # of a list made by hand, or a selection: there is no response
         if self._views:
-            self._update_views(event)
+            update_views(self._views, event)
         if kind in TERMINAL:
             self._is_over = True
             return not (kind is Failed and self._skips_failed)
         return True
-
-    def _update_views(self, event: RunEvent) -> None:
-        if isinstance(event, (FunctionCallArgumentsDelta, OutputTextDelta)):
-            if event.index in self._views:
-                self._views[event.index].feed(event.delta)
-        elif isinstance(event, OutputItemDone):
-            # The final item may differ from what was streamed: `partial` reads it anew.
-            self._views.pop(event.index, None)
 
     def _is_silent_end(self, event: ResponseEvent) -> bool:
         """Whether a stage has ended the text with this event, as the reader wished."""

@@ -78,7 +78,7 @@ class Flow:
         """What was let out before the first selecting stage, where this may have to end it."""
         self._seq: int | None = None
         """`seq` of the next event before the first selecting stage; None: that of the source."""
-        self._is_over = False
+        self.is_over = False
         """The source has sent the terminal event of the current response."""
         self._has_ended = False
         """The terminal event was let out."""
@@ -94,7 +94,7 @@ class Flow:
 
     def feed(self, event: RunEvent) -> None:
         """Takes an event of the source; what is none ends the stream, with a TypeError."""
-        if (self._is_over or type(event) not in ORDINARY) and not self._begins_or_ends(event):
+        if (self.is_over or type(event) not in ORDINARY) and not self._begins_or_ends(event):
             return
         if not self.stages:
             self.ready.append(event)
@@ -142,11 +142,6 @@ class Flow:
         self.done = True
         self._settle()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the source has sent the terminal event of the current response."""
-        return self._is_over
-
     def _fail(self, error: Exception) -> None:
         self.error = self.error or error
         self.done = self.stopped = True
@@ -161,7 +156,7 @@ class Flow:
     @property
     def full(self) -> bool:
         """Whether the next event of the source has to wait for a call of a stage."""
-        if self._is_over and self.waiting:
+        if self.is_over and self.waiting:
             return True
         return any(machine.full for machine in self.machines)
 
@@ -218,9 +213,9 @@ class Flow:
         if kind not in EVENT_KINDS:
             self._fail(TypeError(f"the source has sent a {kind.__name__}, which is no event"))
             return False
-        if self._is_over:
+        if self.is_over:
             self._next_response()
-        self._is_over = kind in TERMINAL
+        self.is_over = kind in TERMINAL
         return True
 
     def _next_response(self) -> None:
@@ -241,7 +236,7 @@ class Flow:
 
     def _pass(self, output: RunEvent) -> None:
         """An output between two responses, which no stage changes."""
-        if self._is_over:
+        if self.is_over:
             self._finish_response()
         if self._back is None:
             self.ready.append(output)
@@ -291,7 +286,7 @@ class Flow:
         return replace(event, seq=seq)
 
     def _let_out_selected(self, source: RunEvent | None, events: list[Any]) -> None:
-        if self._is_over and any(type(event) in TERMINAL for event in events):
+        if self.is_over and any(type(event) in TERMINAL for event in events):
             self._has_ended_selection = True
         if not self.keeps_whole:
             self.ready.extend(events)

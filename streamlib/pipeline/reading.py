@@ -8,44 +8,54 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import Any, Generic, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from streamlib.pipeline.attempts import StartFailure
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import Created, Failed, OutputTextDelta, ResponseEvent, RunEvent
+from streamlib_parsers.events import (
+    Created,
+    Failed,
+    FunctionCallArgumentsDelta,
+    OutputItemDone,
+    OutputTextDelta,
+    ResponseEvent,
+    RunEvent,
+)
 from streamlib_parsers.items import Message, ResponseItem
 from streamlib_parsers.native_class import mypyc_attr
 from streamlib_parsers.stream_error import StreamError
 
+if TYPE_CHECKING:
+    from streamlib.structured.item_views import ItemViews
+
 T = TypeVar("T")
 
 
-class Batches(Generic[T]):
-    """Async iterator over lists that a function returns; it raises `StopAsyncIteration` at the end.
+class Reads(Generic[T]):
+    """Async iterator over what a function returns; it raises `StopAsyncIteration` at the end.
 
     A class and not a generator: a generator that is left early stays suspended in its source.
 
     Args:
-        next_batch: returns the next list.
-        begin: called before the first list; it raises where the source cannot be read again.
+        read: returns the next one: a batch, a text.
+        begin: called before the first one; it raises where the source cannot be read again.
     """
 
     def __init__(
-        self,
-        next_batch: Callable[[], Awaitable[list[T]]],
-        begin: Callable[[], object] | None = None,
+        self, read: Callable[[], Awaitable[T]], begin: Callable[[], object] | None = None
     ) -> None:
-        self._next_batch = next_batch
+        self._read = read
         self._begin = begin
 
-    def __aiter__(self) -> Batches[T]:
+    def __aiter__(self) -> Reads[T]:
         return self
 
-    async def __anext__(self) -> list[T]:
+    def __anext__(self) -> Awaitable[T]:
         if self._begin is not None:
             self._begin()
             self._begin = None
-        return await self._next_batch()
+        return self._read()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -71,7 +81,7 @@ class BatchSource(ABC):
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The events as they arrive together."""
-        return Batches(self._next_batch)
+        return Reads(self._next_batch)
 
     @abstractmethod
     async def _next_batch(self) -> list[ResponseEvent]:
@@ -161,6 +171,13 @@ class OutputText:
             raise StreamError(event.error, self._response())
         return ""
 
+    async def read(self, next_event: Callable[[], Awaitable[RunEvent]]) -> str:
+        """The next text of the events that a function returns."""
+        while True:
+            text = self.of(await next_event())
+            if text:
+                return text
+
     def _belongs(self, index: int) -> bool:
         known = self._is_output.get(index)
         if known is None:
@@ -170,35 +187,36 @@ class OutputText:
         return known
 
 
-class TextDeltas:
-    """Async iterator over what `Response.text` joins: see `ResponseStream.text`.
+# --- the JSON of items that grow ---
 
-    A class and not a generator: a generator that is left early stays suspended in its stream.
+
+def partial_view(
+    views: dict[int, ItemViews], item: Callable[[int], ResponseItem], index: int, kind: object
+) -> Any:
+    """The live view of an item's JSON: see `ResponseStream.partial`.
 
     Args:
-        next_event: returns the next event.
-        text: what belongs to the text.
-        begin: called before the first event; it raises where the source cannot be read again.
+        views: those of the items that this was called for, by their index.
+        item: the item of an index, as far as it was received. No method of a stream: a cycle would
+            keep an abandoned one alive.
+        index: `index` of the item's events.
+        kind: a class to make a partial object of; None: a dict.
     """
+    from streamlib.structured.item_views import ItemViews  # few streams need it
 
-    def __init__(
-        self,
-        next_event: Callable[[], Awaitable[RunEvent]],
-        text: OutputText,
-        begin: Callable[[], object],
-    ) -> None:
-        self._next_event = next_event
-        self._text = text
-        self._begin: Callable[[], object] | None = begin
+    known = views.get(index)
+    if known is None:
+        known = views[index] = ItemViews(partial(item, index))
+    if kind is None:
+        return known.plain()
+    return known.typed(kind)
 
-    def __aiter__(self) -> TextDeltas:
-        return self
 
-    async def __anext__(self) -> str:
-        if self._begin is not None:
-            self._begin()
-            self._begin = None
-        while True:
-            text = self._text.of(await self._next_event())
-            if text:
-                return text
+def update_views(views: dict[int, ItemViews], event: RunEvent) -> None:
+    """Tells the views of the next event."""
+    if isinstance(event, (FunctionCallArgumentsDelta, OutputTextDelta)):
+        if event.index in views:
+            views[event.index].feed(event.delta)
+    elif isinstance(event, OutputItemDone):
+        # The final item may differ from what was streamed: `partial` reads it anew.
+        views.pop(event.index, None)

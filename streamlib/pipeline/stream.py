@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
@@ -17,7 +18,7 @@ from streamlib.pipeline.flow import Flow
 from streamlib.pipeline.item_streams import items as items_method
 from streamlib.pipeline.machine import PipeOptions, PlainMachine, Stage
 from streamlib.pipeline.opening import pipe as pipe_method
-from streamlib.pipeline.reading import Batches, EventLists, OutputText, TextDeltas
+from streamlib.pipeline.reading import EventLists, OutputText, Reads
 from streamlib.pipeline.statements import AsyncOnly
 from streamlib_parsers.events import RunEvent
 
@@ -160,7 +161,7 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
 
     def batches(self) -> AsyncIterator[list[Event_co]]:
         """The same events in lists: what the stages made of one read of the source."""
-        return Batches(self._next_batch, self._loops.begin)
+        return Reads(self._next_batch, self._loops.begin)
 
     def text(self) -> AsyncIterator[str]:
         """The text that comes out, of the first choice; joined, it is `response.text`.
@@ -171,7 +172,7 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
             StreamError: the stream failed. Where `until` ended it, the text just ends.
         """
         text = OutputText(self.item, lambda: self.response)
-        return TextDeltas(self._next_whole, text, self._loops.begin)
+        return Reads(partial(text.read, self._next_whole), self._loops.begin)
 
     items: ClassVar = items_method
 

@@ -14,7 +14,7 @@ import inspect
 import threading
 import warnings
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
@@ -323,7 +323,7 @@ class SyncStream(SyncOnly):
 
     def batches(self) -> Iterator[list[ResponseEvent]]:
         """The same events in lists, one list per read."""
-        return _Batches(self)
+        return _Reads(self._next_batch, self)
 
     def text(self) -> Iterator[str]:
         """The text of the same events: ``for text in stream.text(): print(text, end="")``.
@@ -333,7 +333,15 @@ class SyncStream(SyncOnly):
         Raises:
             StreamError: the stream failed, with errors="event" too.
         """
-        return _Texts(self)
+        output = OutputText(self._stream.item, lambda: self.response)
+
+        def next_text() -> str:
+            while True:
+                text = output.of(next(self))
+                if text:
+                    return text
+
+        return _Reads(next_text, self)
 
     @overload
     def json_items(self, pointer: str, kind: type[T]) -> Iterator[T]: ...
@@ -399,42 +407,22 @@ class SyncStream(SyncOnly):
             raise
 
 
-class _Batches:
-    """Iterator over the batches of a stream."""
+class _Reads(Generic[T]):
+    """Iterator over what a function returns of a stream: its batches, or its texts."""
 
-    def __init__(self, stream: SyncStream) -> None:
+    def __init__(self, read: Callable[[], T], stream: SyncStream) -> None:
+        self._read = read
         self._stream = stream
         self._has_begun = False
 
-    def __iter__(self) -> _Batches:
+    def __iter__(self) -> _Reads[T]:
         return self
 
-    def __next__(self) -> list[ResponseEvent]:
+    def __next__(self) -> T:
         if not self._has_begun:
             iter(self._stream)  # raises if it was read to its end
             self._has_begun = True
-        return self._stream._next_batch()
-
-
-class _Texts:
-    """Iterator over what `Response.text` joins."""
-
-    def __init__(self, stream: SyncStream) -> None:
-        self._stream = stream
-        self._text = OutputText(stream._stream.item, lambda: stream.response)
-        self._has_begun = False
-
-    def __iter__(self) -> _Texts:
-        return self
-
-    def __next__(self) -> str:
-        if not self._has_begun:
-            iter(self._stream)  # raises if it was read to its end
-            self._has_begun = True
-        while True:
-            text = self._text.of(next(self._stream))
-            if text:
-                return text
+        return self._read()
 
 
 class _JsonItems(Generic[T]):
