@@ -17,7 +17,31 @@ def milliseconds() -> int:
     return int(time.monotonic() * 1000)
 
 
-class MemoryEngine:
+class LocalPushes:
+    """Base of the engines of one host: pushes to the listeners in this process."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Receive] = []
+        self._followed: set[str] = set()
+
+    def follow(self, log_id: str) -> None:
+        """See `Engine.follow`."""
+        self._followed.add(log_id)
+
+    def unfollow(self, log_id: str) -> None:
+        """See `Engine.unfollow`."""
+        self._followed.discard(log_id)
+
+    def _push(
+        self, log_id: str, operation: Operation, result: Result, record: Record | None
+    ) -> None:
+        """Tells what an operation changed, if somebody follows the log."""
+        if log_id in self._followed and is_news(operation, result):
+            for receive in self._listeners:
+                receive(log_id, record)
+
+
+class MemoryEngine(LocalPushes):
     """Stores logs until the process ends."""
 
     durability = "A log ends with its process."
@@ -29,11 +53,10 @@ class MemoryEngine:
         Args:
             clock: returns monotonic milliseconds.
         """
+        super().__init__()
         self._clock = clock
         self._states: dict[str, LogState] = {}
         self._records: dict[str, list[Record]] = {}
-        self._listeners: list[Receive] = []
-        self._followed: set[str] = set()
         self._next_sweep = 0
         """Time of the next sweep for expired logs, in milliseconds of the clock."""
 
@@ -46,12 +69,10 @@ class MemoryEngine:
         self._sweep(now)
         result, state = ask(self._states.get(log_id), operation, now)
         self._store(log_id, state)
-        record = None
-        if isinstance(operation, Append) and result.status == "ok" and operation.size:
-            record = record_of(operation, lines)
+        record = record_of(operation, lines)
+        if result.status == "ok" and record is not None:
             self._records.setdefault(log_id, []).append(record)
-        if log_id in self._followed and is_news(operation, result):
-            self._push(log_id, record)
+        self._push(log_id, operation, result, record)
         return result
 
     async def read(
@@ -73,14 +94,6 @@ class MemoryEngine:
         finally:
             self._listeners.remove(receive)
 
-    def follow(self, log_id: str) -> None:
-        """See `Engine.follow`."""
-        self._followed.add(log_id)
-
-    def unfollow(self, log_id: str) -> None:
-        """See `Engine.unfollow`."""
-        self._followed.discard(log_id)
-
     async def log_ids(self, most: int) -> list[str]:
         """See `Overview.log_ids`."""
         return sorted(self._states)[:most]
@@ -93,10 +106,6 @@ class MemoryEngine:
         """See `Engine.aclose`."""
         self._states.clear()
         self._records.clear()
-
-    def _push(self, log_id: str, record: Record | None) -> None:
-        for receive in self._listeners:
-            receive(log_id, record)
 
     def _store(self, log_id: str, state: LogState | None) -> None:
         if state is None:
@@ -116,8 +125,10 @@ class MemoryEngine:
             self._store(log_id, expired(state, now))
 
 
-def record_of(operation: Append, lines: bytes) -> Record:
-    """The record that an append adds."""
+def record_of(operation: Operation, lines: bytes) -> Record | None:
+    """The record that an operation adds; None if it has no events."""
+    if not isinstance(operation, Append) or not operation.size:
+        return None
     return Record(operation.epoch, operation.first, operation.last, lines, closes=operation.closes)
 
 

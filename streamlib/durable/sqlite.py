@@ -13,17 +13,16 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from streamlib.durable.memory import record_of
+from streamlib.durable.memory import LocalPushes, record_of
 from streamlib.durable.records import (
     LogCursor,
     LogError,
     Receive,
     Record,
-    is_news,
     readable_records,
     unreadable,
 )
-from streamlib.durable.rules import Append, LogState, Operation, Result, ask, expired
+from streamlib.durable.rules import LogState, Operation, Result, ask, expired
 from streamlib_parsers.json_text import DECODE_ERRORS
 
 SCHEMA: Final = """
@@ -58,7 +57,7 @@ def milliseconds() -> int:
     return int(time.time() * 1000)
 
 
-class SqliteEngine:
+class SqliteEngine(LocalPushes):
     """Stores logs in a file, with the standard library, in a thread."""
 
     durability = "An appended event survives a crash of the process and of the host."
@@ -71,6 +70,7 @@ class SqliteEngine:
             path: path of the file, which is created if it is missing.
             clock: returns milliseconds, the same in all processes.
         """
+        super().__init__()
         self._path = path
         self._clock = clock
         self._connection: sqlite3.Connection | None = None
@@ -82,8 +82,6 @@ class SqliteEngine:
         and not the thread. SQLite crashes where another one closes the connection meanwhile."""
         self._is_closed = False
         """Whoever holds the lock closes the connection afterwards."""
-        self._listeners: list[Receive] = []
-        self._followed: set[str] = set()
         self._next_sweep = 0
 
     async def connect(self) -> None:
@@ -98,8 +96,7 @@ class SqliteEngine:
     async def ask(self, log_id: str, operation: Operation, lines: bytes = b"") -> Result:
         """See `Engine.ask`."""
         result = await self._run(functools.partial(self._ask, log_id, operation, lines))
-        if log_id in self._followed and is_news(operation, result):
-            self._push(log_id, _record_of(operation, lines))
+        self._push(log_id, operation, result, record_of(operation, lines))
         return result
 
     async def read(
@@ -126,14 +123,6 @@ class SqliteEngine:
                     receive(None, None)
         finally:
             self._listeners.remove(receive)
-
-    def follow(self, log_id: str) -> None:
-        """See `Engine.follow`."""
-        self._followed.add(log_id)
-
-    def unfollow(self, log_id: str) -> None:
-        """See `Engine.unfollow`."""
-        self._followed.discard(log_id)
 
     async def log_ids(self, most: int) -> list[str]:
         """See `Overview.log_ids`."""
@@ -208,7 +197,7 @@ class SqliteEngine:
             result, state = ask(before, operation, now)
             if state != before:
                 _store(connection, log_id, before, state)
-            record = _record_of(operation, lines)
+            record = record_of(operation, lines)
             if result.status == "ok" and record is not None:
                 connection.execute(
                     "INSERT INTO streamlib_records VALUES (?, ?, ?, ?, ?)",
@@ -257,16 +246,6 @@ class SqliteEngine:
             except LogError:
                 state = None  # somebody changed it: it is deleted now, not after a day
             _store(connection, log_id, state, expired(state, now))
-
-    def _push(self, log_id: str, record: Record | None) -> None:
-        for receive in self._listeners:
-            receive(log_id, record)
-
-
-def _record_of(operation: Operation, lines: bytes) -> Record | None:
-    if isinstance(operation, Append) and operation.size:
-        return record_of(operation, lines)
-    return None
 
 
 def _stored_record(row: tuple[int, int, int, bytes]) -> Record:

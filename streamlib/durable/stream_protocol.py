@@ -38,7 +38,7 @@ STREAM_HEADERS: Final = (
 """Response headers that pages of other sites need: ``Access-Control-Expose-Headers``."""
 
 INTERVAL_EPOCH: Final = 1_728_432_000
-"""2024-10-09 UTC in Unix seconds: `Stream-LogCursor` counts intervals from then."""
+"""2024-10-09 UTC in Unix seconds: `Stream-Cursor` counts intervals from then."""
 
 INTERVAL_SECONDS: Final = 20
 JITTER_SECONDS: Final = 3600
@@ -125,7 +125,7 @@ class StreamRequest:
         self._ping = ping
         self._lifetime = lifetime
         self._cursor_sent = self._single("cursor")
-        """The `Stream-LogCursor` that the client sent."""
+        """The `Stream-Cursor` that the client sent."""
 
     async def head(self) -> None:
         """Serves HEAD.

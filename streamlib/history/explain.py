@@ -219,8 +219,7 @@ class _Counts:
             return self._added(index)
         if index + 1 == len(self._later.parts):
             # What stands behind the last part is in no cache.
-            is_last = self._last_mark is not None
-            is_last = is_last and self._last_mark == len(self._earlier.parts) - 1
+            is_last = self._last_mark == len(self._earlier.parts) - 1
             tail = 0
             if is_last and self._input is not None and self._marked:
                 tail = self._input - self._marked
@@ -344,8 +343,8 @@ class _Outcome:
             self._note(f"under the minimum of {rule.minimum:,} tokens", "below_minimum")
             return NONE, NONE
         retention = value_at(self._earlier.body, "/prompt_cache_retention")
-        life = rule.lives.get(str(retention or ""), rule.lives.get(""))
-        if life is not None and self._elapsed > life:
+        life = self._life(str(retention or ""))
+        if self._elapsed > life:
             self._expired(life)
             if rule.gone is not None and self._elapsed > rule.gone:
                 return NONE, NONE

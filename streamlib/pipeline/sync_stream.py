@@ -156,8 +156,6 @@ class SyncPipeline(SyncOnly, ResponseSoFar, Generic[Event_co]):
         Raises:
             StopIteration: there is nothing more to read.
         """
-        if not self._has_entered:
-            raise RuntimeError(NOT_ENTERED)
         flow = self._delivery._flow
         if flow is None:
             raise RuntimeError(NOT_ENTERED)

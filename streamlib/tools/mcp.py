@@ -132,19 +132,16 @@ def _has_text_of(parts: list[ContentPart], structured: Any) -> bool:
 
     The SDK's servers wrap what is not an object into one with the key ``result``.
     """
-    values: list[Any] = []
-    for part in parts:
-        if not isinstance(part, Text):
-            continue
-        try:
-            values.append(msgspec.json.decode(part.text))
-        except msgspec.DecodeError:
-            values.append(part.text)
-    for value in (*values, values):
-        if structured in (value, {"result": value}):
-            return True
     texts = [part.text for part in parts if isinstance(part, Text)]
-    return any(structured == {"result": text} for text in texts)
+    values: list[Any] = []
+    for text in texts:
+        try:
+            values.append(msgspec.json.decode(text))
+        except msgspec.DecodeError:
+            values.append(text)
+    if structured in (*values, values):
+        return True
+    return any(structured == {"result": value} for value in (*values, values, *texts))
 
 
 def _as_json(block: Any) -> str:

@@ -72,6 +72,12 @@ class PipedRun:
     """Whether `stop` was called."""
     _spent: Usage | None = None
     """The usage of the responses before the current one."""
+    _send: Callable[[Prompt], ResponseStream]
+    _prompt: Prompt
+    _recovers: bool
+    """Whether a history that is refused is sent once more, without provider state."""
+    recovered: Sequence[Change] = ()
+    """What was taken out of the history for that, by the indexes that its items had."""
 
     @property
     def response(self) -> Response:
@@ -93,13 +99,6 @@ class PipedRun:
         if usage is None or self._spent is None:
             return usage or self._spent
         return self._spent.plus(usage)
-
-    _send: Callable[[Prompt], ResponseStream]
-    _prompt: Prompt
-    _recovers: bool
-    """Whether a history that is refused is sent once more, without provider state."""
-    recovered: Sequence[Change] = ()
-    """What was taken out of the history for that, by the indexes that its items had."""
 
     @property
     def is_new(self) -> bool:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request
+from streamlib.request.json_objects import without_none
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.items import Compaction, WireApi
@@ -87,10 +88,10 @@ def request_attributes(prompt: Prompt | None, request: Request) -> dict[str, Any
         "streamlib.request.changes": _changed_settings(request) or None,
         **_conversation(wanted, sent),
         **prompt_settings(wanted),
-        **known(prompt_settings(sent)),
+        **without_none(prompt_settings(sent)),
         **_server(request.url),
     }
-    return known(attributes)
+    return without_none(attributes)
 
 
 def prompt_settings(prompt: Prompt) -> dict[str, Any]:
@@ -130,12 +131,7 @@ def span_attributes(response: Response) -> dict[str, Any]:
         attributes["gen_ai.response.time_to_first_chunk"] = first_chunk
     if response.usage:
         attributes.update(response.usage.as_otel())
-    return known(attributes)
-
-
-def known(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Without those that are None: an unknown attribute is not set."""
-    return {name: value for name, value in attributes.items() if value is not None}
+    return without_none(attributes)
 
 
 def with_older_names(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from opentelemetry.metrics import Counter, Histogram, Meter
 
-from streamlib.client.otel.attributes import known
+from streamlib.request.json_objects import without_none
 from streamlib_parsers.usage import Usage
 
 BOUNDARIES: Final = {
@@ -98,7 +98,7 @@ class Instruments:
             usage: its tokens; None: the provider reported none, which counts as 0.
         """
         attributes = metric_attributes(span)
-        failed = known({**attributes, "error.type": span.get("error.type")})
+        failed = without_none({**attributes, "error.type": span.get("error.type")})
         self.record("gen_ai.client.inference.duration", seconds, failed)
         first_chunk = span.get("gen_ai.response.time_to_first_chunk")
         if first_chunk is not None and "gen_ai.request.stream" in span:

@@ -21,7 +21,6 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, TracerProvider
 
 from streamlib.client.otel.attributes import (
-    known,
     operation_name,
     prompt_settings,
     request_attributes,
@@ -33,6 +32,7 @@ from streamlib.client.otel.metrics import Instruments, metric_attributes
 from streamlib.client.watch import HasResponse, RunWatch, StreamWatch
 from streamlib.pipeline.machine import Stage
 from streamlib.request.build import Request
+from streamlib.request.json_objects import without_none
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
@@ -152,7 +152,7 @@ class Telemetry:
             "gen_ai.tool.description": description or None,
             **of_run,
         }
-        timed.begin(known(attributes))
+        timed.begin(without_none(attributes))
         outputs: list[CallOutput] = []
         error: str | None = None
         try:
@@ -170,7 +170,7 @@ class Telemetry:
             seconds = timed.end(error)
             measured = {name: attributes.get(name) for name in TOOL_ATTRIBUTES}
             measured["error.type"] = error
-            self.metrics.record("gen_ai.execute_tool.duration", seconds, known(measured))
+            self.metrics.record("gen_ai.execute_tool.duration", seconds, without_none(measured))
 
     def _content_of_call(self, call: PendingCall, outputs: list[CallOutput]) -> dict[str, Any]:
         [part] = self.writer.parts(call)
@@ -331,9 +331,9 @@ class RunSpan(TimedSpan, RunWatch):
             telemetry, "invoke_agent" if name is None else f"invoke_agent {name}", SpanKind.INTERNAL
         )
         self._prompt = prompt
-        self._agent = known({"gen_ai.agent.name": name})
+        self._agent = without_none({"gen_ai.agent.name": name})
         self._model = {"gen_ai.request.model": model}
-        self._conversation = known({"gen_ai.conversation.id": prompt.conversation_id})
+        self._conversation = without_none({"gen_ai.conversation.id": prompt.conversation_id})
         self._requests = 0
         self._calls = 0
         self._usage = Usage()
@@ -350,7 +350,7 @@ class RunSpan(TimedSpan, RunWatch):
             "gen_ai.request.stop_sequences": list(self._prompt.stop) or None,
             **dict.fromkeys(REQUEST_ALONE),
         }
-        self.begin(known(attributes))
+        self.begin(without_none(attributes))
 
     def of_call(
         self, call: PendingCall, description: str | None
@@ -382,7 +382,7 @@ class RunSpan(TimedSpan, RunWatch):
         self.responded(response)
         reasons = span_attributes(response).get("gen_ai.response.finish_reasons")
         attributes = {"gen_ai.response.finish_reasons": reasons, **self._usage.as_otel()}
-        self.span.set_attributes(known(attributes))
+        self.span.set_attributes(without_none(attributes))
         self.add_content(lambda: self._content(response))
         kind: str | None = None
         errors = [error for error in failure if isinstance(error, StreamError)]
@@ -393,7 +393,7 @@ class RunSpan(TimedSpan, RunWatch):
         seconds = self.end(kind)
         record = self.telemetry.metrics.record
         measured = {**self._agent, **self._model, "error.type": kind}
-        record("gen_ai.invoke_agent.duration", seconds, known(measured))
+        record("gen_ai.invoke_agent.duration", seconds, without_none(measured))
         record("gen_ai.invoke_agent.inference_calls", self._requests, self._agent)
         record("gen_ai.invoke_agent.tool_calls", self._calls, self._agent)
 

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes, turn_of
+from streamlib.history.transcripts.draft import TranscriptDraft, decoded, turn_of
 from streamlib.history.transcripts.parallel_results import MESSAGES, Node, with_parallel_results
 from streamlib.history.transcripts.source import JsonSource, mistake, text_at
 from streamlib_parsers.items import JsonObject
@@ -258,7 +258,7 @@ def _take(nodes: list[Node], draft: TranscriptDraft) -> None:
         turn = turn_of(bytes(message), group[0].type)
         if "content" not in turn:
             raise mistake(path, "no content")
-        prompt = decoded("messages", [(path, json_bytes(turn))])
+        prompt = decoded("messages", [(path, msgspec.json.encode(turn))])
         response_id = group[0].response_id
         items = prompt.items
         if response_id is not None:
@@ -274,7 +274,7 @@ def _joined(group: list[Node]) -> bytes:
         content = msgspec.json.decode(message, type=dict[str, Raw]).get("content", Raw(b"[]"))
         if bytes(content).lstrip().startswith(b'"'):
             text = {"type": "text", "text": msgspec.json.decode(content)}
-            blocks.append(Raw(json_bytes(text)))
+            blocks.append(Raw(msgspec.json.encode(text)))
         else:
             blocks += msgspec.json.decode(content, type=list[Raw])
-    return json_bytes({"role": "assistant", "content": blocks})
+    return msgspec.json.encode({"role": "assistant", "content": blocks})

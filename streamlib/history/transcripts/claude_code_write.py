@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Final
 
-from streamlib.history.transcripts.draft import json_bytes
+import msgspec
+
 from streamlib.history.transcripts.wire_lists import wire_list
 from streamlib.request.history import IndexedItem, system_text
 from streamlib.request.report import Report
@@ -27,7 +28,7 @@ def write_claude_code(entries: list[IndexedItem], report: Report) -> list[JsonOb
     """The lines of a session."""
     entries = [_without_system(entry, report) for entry in entries]
     turns = wire_list("messages", entries, report)
-    session = uuid.uuid5(NAMESPACE, hashlib.sha256(json_bytes(turns)).hexdigest())
+    session = uuid.uuid5(NAMESPACE, hashlib.sha256(msgspec.json.encode(turns)).hexdigest())
     lines: list[JsonObject] = []
     parent: str | None = None
     for number, turn in enumerate(turns):

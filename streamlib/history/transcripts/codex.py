@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
+from streamlib.history.transcripts.draft import TranscriptDraft, decoded
 from streamlib.history.transcripts.source import (
     JsonSource,
     SourceEntry,
@@ -118,7 +118,7 @@ class _Rollout:
             known["output"] = output["content"]  # of early versions, with `success` beside it
         if _is_turn(known):
             self._turns.append(len(self.history))
-        self.history.append((path, json_bytes(known)))
+        self.history.append((path, msgspec.json.encode(known)))
 
     def _compact(self, payload: JsonObject, path: str) -> None:
         """A compaction: its history, else the user's messages and a summary, replace all before."""

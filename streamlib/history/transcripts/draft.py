@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -125,7 +125,7 @@ def turn_of(message: bytes, role: str = "assistant") -> dict[str, Raw]:
         role: where it names none.
     """
     fields = msgspec.json.decode(message, type=dict[str, Raw])
-    turn = {"role": Raw(json_bytes(role)), **fields}
+    turn = {"role": Raw(msgspec.json.encode(role)), **fields}
     return {name: turn[name] for name in ("role", "content") if name in turn}
 
 
@@ -197,11 +197,6 @@ def _check_ids(items: Sequence[ResponseItem]) -> None:
         elif isinstance(item, OUTPUTS):
             waiting.pop((FunctionCall, item.call_id), None)
             waiting.pop((CustomToolCall, item.call_id), None)
-
-
-def json_bytes(value: Any) -> bytes:
-    """A JSON value as bytes."""
-    return msgspec.json.encode(value)
 
 
 Reader = Callable[[JsonSource, TranscriptDraft], None]

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
+import msgspec
+
+from streamlib.history.transcripts.draft import TranscriptDraft, decoded
 from streamlib.history.transcripts.source import JsonSource, list_at, mistake, object_at, text_at
 from streamlib_parsers.items import JsonObject
 
@@ -29,7 +31,8 @@ def read_gemini_cli(source: JsonSource, draft: TranscriptDraft) -> None:
     """Reads a session."""
     contents: list[tuple[str, bytes]] = []
     for path, message in _replayed(source, draft):
-        contents += [(path, json_bytes(content)) for content in _contents(message, path, draft)]
+        for content in _contents(message, path, draft):
+            contents.append((path, msgspec.json.encode(content)))
     draft.take_prompt(decoded("gemini", contents))
 
 

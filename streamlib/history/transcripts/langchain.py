@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from streamlib.history.transcripts.draft import TranscriptDraft, decoded, json_bytes
+from streamlib.history.transcripts.draft import TranscriptDraft, decoded
 from streamlib.history.transcripts.langchain_parts import content_part, content_parts
 from streamlib.history.transcripts.source import JsonSource, list_at, mistake, object_at, text_at
 from streamlib_parsers.items import (
@@ -305,7 +305,7 @@ class _Response:
             block = {"role": "assistant", "content": [block]}
         elif block["type"] == "refusal":
             block = {"type": "message", "role": "assistant", "content": [block]}
-        for item in decoded(wire_api, [(path, json_bytes(block))]).items:
+        for item in decoded(wire_api, [(path, msgspec.json.encode(block))]).items:
             origin = self._origin
             if origin is None or origin.wire_api != wire_api:
                 origin = item.origin

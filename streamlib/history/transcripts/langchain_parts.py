@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from streamlib.history.transcripts.draft import decoded, json_bytes
+import msgspec
+
+from streamlib.history.transcripts.draft import decoded
 from streamlib.history.transcripts.source import object_at, text_at
 from streamlib.request.report import Report
 from streamlib_parsers.item_base import unchecked
@@ -63,11 +65,11 @@ def content_part(block: JsonObject, path: str) -> ContentPart:
         if part is not None:
             return part
     wire_api: WireApi = "messages" if "source" in block else "chat"
-    element = json_bytes({"role": "user", "content": [block]})
+    element = msgspec.json.encode({"role": "user", "content": [block]})
     [item] = decoded(wire_api, [(path, element)]).items
     if isinstance(item, Message) and item.content:
         return item.content[0]
-    return Text(json_bytes(block).decode())
+    return Text(msgspec.json.encode(block).decode())
 
 
 def _own_part(make: MediaKind, block: JsonObject, path: str) -> ContentPart | None:

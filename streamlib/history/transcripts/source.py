@@ -46,18 +46,13 @@ class JsonSource:
     Attributes:
         value: the JSON value; of a file of lines, the list of their objects.
         raw: its bytes.
-        is_lines: whether it is a file of lines.
     """
 
     def __init__(self, value: Any, raw: bytes, lines: list[SourceEntry] | None = None) -> None:
         self.value = value
         self.raw = raw
         self._lines = lines
-
-    @property
-    def is_lines(self) -> bool:
-        """Whether it is a file of lines."""
-        return self._lines is not None
+        """Those of a file of lines; None: it is one value."""
 
     def entries(self, key: str = "") -> Iterator[SourceEntry]:
         """The objects of the list: of the value itself, or at a key of it.

@@ -14,7 +14,6 @@ from streamlib.history.transcripts.draft import (
     LIST_KEYS,
     TranscriptDraft,
     decoded,
-    json_bytes,
     turn_of,
 )
 from streamlib.history.transcripts.source import JsonSource
@@ -89,8 +88,10 @@ def _read(wire_api: WireApi, source: JsonSource, draft: TranscriptDraft) -> None
             return
     elements: list[tuple[str, bytes]] = []
     for entry in source.entries(key):
-        is_response = wire_api == "messages" and entry.value.get("type") == "message"
-        elements.append((entry.path, json_bytes(turn_of(entry.raw)) if is_response else entry.raw))
+        raw = entry.raw
+        if wire_api == "messages" and entry.value.get("type") == "message":
+            raw = msgspec.json.encode(turn_of(raw))
+        elements.append((entry.path, raw))
     prompt = decoded(wire_api, elements, beside)
     if prompt.cache is not None:
         draft.report.dropped("/cache", "cache marks are settings of a request")
