@@ -219,9 +219,12 @@ class Client(AsyncOnly, ClientSetup):
         model: str | None,
         options: StreamOptions,
     ) -> ResponseStream:
-        strict, strict_origin = options.get("strict", False), options.get("strict_origin", False)
-        provider, headers = options.get("provider"), options.get("headers")
-        api_key, resume = options.get("api_key"), options.get("resume")
+        strict = options.get("strict", False)
+        strict_origin = options.get("strict_origin", False)
+        provider = options.get("provider")
+        headers = options.get("headers")
+        api_key = options.get("api_key")
+        resume = options.get("resume")
         check_switches(strict=strict, strict_origin=strict_origin, resume=resume)
         tools: Sequence[ToolSpec] = ()
         wanted: Prompt | None = None
@@ -232,13 +235,16 @@ class Client(AsyncOnly, ClientSetup):
             wanted = with_headers(prompt if isinstance(prompt, Prompt) else Prompt(prompt), headers)
             tools = wanted.tools
             name = model or wanted.model or ""
-            chosen = options.get("wire_api"), options.get("base_url"), options.get("account")
-            target, service = self._target(name, provider, *chosen)
+            target, service = self._target(
+                name,
+                provider,
+                options.get("wire_api"),
+                options.get("base_url"),
+                options.get("account"),
+            )
             request = build_for(wanted, target, strict=strict, strict_origin=strict_origin)
         source = self._source(request, service, api_key)
-        dialects, errors = options.get("dialects"), options.get("errors")
-        waits = options.get("retry"), options.get("deadlines")
-        config = self._config_for(service, request, source, tools, dialects, errors, *waits)
+        config = self._config_for(service, request, source, tools, options)
         config = self._watched(config, wanted)
         if is_background(request):
             config = self._resumable(config, service, api_key, None, automatic=resume)
@@ -310,7 +316,7 @@ class Client(AsyncOnly, ClientSetup):
                 client's requests, which gets neither a key nor a request.
             RuntimeError: the client is closed.
         """
-        options: StreamOptions = {"api_key": api_key}
+        options: StreamOptions = {"api_key": api_key, "dialects": dialects, "errors": errors}
         del api_key  # a traceback shows the locals of this frame
         wrap_key_of(options)
         key = options.get("api_key")
@@ -319,7 +325,7 @@ class Client(AsyncOnly, ClientSetup):
         if isinstance(prompt, Prompt):
             tools = prompt.tools
         source = self._source(creating, service, key)
-        config = self._config_for(service, creating, source, tools, dialects, errors)
+        config = self._config_for(service, creating, source, tools, options)
         config = self._resumable(config, service, key, cursor, automatic=resume)
         return self._make_stream(config)
 

@@ -204,12 +204,12 @@ class ClientSetup:
         request: Request,
         source: ResponseSource,
         tools: Sequence[ToolSpec],
-        dialects: Sequence[str] | None,
-        errors: ErrorMode | None,
-        retry: RetryPolicy | None = None,
-        deadlines: Deadlines | None = None,
+        options: StreamOptions,
     ) -> StreamConfig:
         """What a stream needs: its request, and the client's settings where it has none."""
+        dialects = options.get("dialects")
+        retry = options.get("retry")
+        deadlines = options.get("deadlines")
         check_dialects(dialects)
         check_retry(retry)
         check_deadlines(deadlines)
@@ -228,7 +228,7 @@ class ClientSetup:
             limits=self._limits,
             deadlines=deadlines or self._deadlines,
             retry=retry or self._retry,
-            errors=errors or self._errors,
+            errors=options.get("errors") or self._errors,
             clock=self._clock,
             now=self._now,
             jitter=self._jitter,

@@ -21,6 +21,7 @@ from streamlib.client.attempt import AnyParser, Clock, Parse
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey
 from streamlib.client.hooks import AttemptHooks, OnEvent
+from streamlib.client.options import StreamOptions
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream_config import ErrorMode, StreamConfig
@@ -47,10 +48,9 @@ from streamlib_parsers.wires.responses.lanes import LANE_NAME, steer_message
 CLOSED: Final = ErrorInfo("cancelled", "the connection was closed before the response was complete")
 
 StreamConfigurer = Callable[
-    [Request, ResponseSource, Sequence[ToolSpec], Sequence[str] | None, ErrorMode | None],
-    StreamConfig,
+    [Request, ResponseSource, Sequence[ToolSpec], StreamOptions], StreamConfig
 ]
-"""Request, source, tools, dialects, error mode -> the configuration of a stream."""
+"""Request, source, tools, options -> the configuration of a stream."""
 
 
 class ConnectionConfig(Struct, frozen=True, kw_only=True):
@@ -206,8 +206,8 @@ class Connection:
         target = self._config.target
         request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
         source = LaneSource(self, lane, LaneRequest(prompt, target, request, prompt.items))
-        errors = errors or self._config.errors
-        config = self._config.stream_config(request, source, prompt.tools, dialects, errors)
+        options = StreamOptions(dialects=dialects, errors=errors or self._config.errors)
+        config = self._config.stream_config(request, source, prompt.tools, options)
         config = self._config.watched(config, prompt)
         retry = LaneRetry(within=config.retry.within, source=source, policy=config.retry)
         parse = partial(_parser_without_headers, config.parse)
