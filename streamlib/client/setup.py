@@ -30,13 +30,13 @@ from streamlib.client.sources import HttpSource, LoopGuard, ResponseSource
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
 from streamlib.client.watch import NOBODY, Watcher
-from streamlib.providers import Provider, find
+from streamlib.providers import Provider
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
 from streamlib.providers.websocket import WebSocketSettings
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request, build_for
-from streamlib.request.endpoints import resolve_target
+from streamlib.request.endpoints import find_service, resolve_target
 from streamlib.request.headers import checked_headers, joined_headers
 from streamlib.request.mistakes import (
     check_callable,
@@ -180,14 +180,7 @@ class ClientSetup:
         account: str | None,
     ) -> tuple[Target, Provider]:
         """Where a request goes, and the provider that it is for."""
-        known = self._providers
-        name: str | None
-        if isinstance(provider, Provider):
-            known = (*known, provider)
-            name = provider.name
-        else:
-            name = provider
-        service, model = find(model, name, known)
+        service, model = find_service(model, provider, self._providers)
         target = resolve_target(
             service,
             model,

@@ -17,12 +17,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from streamlib.providers import Provider, find
+from streamlib.providers import Provider
 from streamlib.providers.models import Traits
 from streamlib.providers.names import fit_names
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.allowed_tools import AllowedTools, choice_of_another_wire, without_choice
-from streamlib.request.endpoints import resolve_target
+from streamlib.request.endpoints import find_service, resolve_target
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.headers import BETA_HEADERS, with_headers
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
@@ -138,15 +138,9 @@ def build(
     """
     refuse_unknown("build", unknown, BUILD_NAMES, Prompt.__struct_fields__)
     check_switches(strict=strict, strict_origin=strict_origin)
-    name: str | None
-    if isinstance(provider, Provider):
-        providers = (*providers, provider)
-        name = provider.name
-    else:
-        name = provider
     if not isinstance(prompt, Prompt):
         prompt = Prompt(prompt)
-    service, model = find(model, name, providers)
+    service, model = find_service(model, provider, providers)
     target = resolve_target(service, model, wire_api, base_url, models, account)
     return build_for(prompt, target, strict=strict, strict_origin=strict_origin)
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from streamlib.providers import Provider, for_model
+from streamlib.providers import Provider, find, for_model
 from streamlib.providers.models import Traits, traits
 from streamlib.request.target import Target
 from streamlib_parsers.items import WireApi
@@ -24,6 +24,15 @@ LONGEST_MODEL: Final = 2048
 
 _BLANK_OR_CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+
+
+def find_service(
+    model: str, provider: str | Provider | None, known: Iterable[Provider]
+) -> tuple[Provider, str]:
+    """The provider and the model name; the provider may be named, or one of the caller's own."""
+    if isinstance(provider, Provider):
+        return find(model, provider.name, (*known, provider))
+    return find(model, provider, known)
 
 
 def resolve_target(

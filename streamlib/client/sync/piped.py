@@ -19,7 +19,7 @@ from streamlib.pipeline.stream import Pipeline
 from streamlib_parsers.events import ResponseEvent, RunEvent
 
 if TYPE_CHECKING:
-    from streamlib.client.sync import SyncClient
+    from streamlib.client.sync import SyncClient, SyncStream
 
 
 class HostedSource(Protocol):
@@ -43,21 +43,6 @@ class HostedSource(Protocol):
     def __aiter__(self) -> AsyncIterator[RunEvent]: ...
 
     async def aclose(self) -> None:
-        """Closes its connection."""
-        ...
-
-
-class OwnedStream(Protocol):
-    """The stream of a `SyncClient`, as far as its driver enters and closes it."""
-
-    @property
-    def is_new(self) -> bool:
-        """Whether it was not entered yet."""
-        ...
-
-    def __enter__(self) -> object: ...
-
-    def close(self) -> None:
         """Closes its connection."""
         ...
 
@@ -147,7 +132,7 @@ class LoopDriver(HostedDriver):
 
     def __init__(
         self,
-        stream: OwnedStream,
+        stream: SyncStream,
         events: HookedEvents,
         client: SyncClient,
         stages: Sequence[Stage],
