@@ -35,6 +35,7 @@ COMPILED: Final[dict[str, tuple[str, ...]]] = {
         "envelope",
         "filter_assembler",
         "filter_chain",
+        "in_order",
         "item_text",
         "json_fragments",
         "json_text",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
@@ -30,6 +29,7 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
+from streamlib_parsers.in_order import InOrder
 from streamlib_parsers.items import ResponseItem
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.response import (
@@ -55,59 +55,6 @@ __all__ = [
 NO_ITEMS: Final[tuple[ResponseItem, ...]] = ()
 
 
-class _ChoiceItems:
-    """The items of one choice, in the order of their indexes."""
-
-    def __init__(self) -> None:
-        self._indexes: list[int] = []
-        """Indexes of the items, sorted."""
-        self._items: list[ResponseItem] = []
-        """The items of `_indexes`: final ones, and open ones as they were when last shown."""
-        self._shown: tuple[ResponseItem, ...] | None = None
-        """The items as a tuple; None once one of them changed."""
-
-    def put(self, index: int, item: ResponseItem) -> None:
-        """Adds an item, or replaces the one of this index."""
-        self._shown = None
-        indexes = self._indexes
-        if indexes and indexes[-1] == index:  # mostly it is the newest
-            self._items[-1] = item
-            return
-        position = bisect.bisect_left(indexes, index)
-        if position < len(indexes) and indexes[position] == index:
-            self._items[position] = item
-        else:
-            indexes.insert(position, index)
-            self._items.insert(position, item)
-
-    def get(self, index: int) -> ResponseItem:
-        """The item of an index, which must be there."""
-        indexes = self._indexes
-        position = bisect.bisect_left(indexes, index)
-        if position == len(indexes) or indexes[position] != index:
-            raise KeyError(index)
-        return self._items[position]
-
-    def remove(self, index: int) -> bool:
-        """Removes the item of an index, which must be there; returns whether it was the last."""
-        position = bisect.bisect_left(self._indexes, index)
-        del self._indexes[position], self._items[position]
-        self._shown = None
-        return not self._items
-
-    def set_response_id(self, response_id: str | None) -> None:
-        """Gives all items the id of their response."""
-        self._shown = None
-        for position, item in enumerate(self._items):
-            self._items[position] = msgspec.structs.replace(item, response_id=response_id)
-
-    def shown(self) -> tuple[ResponseItem, ...]:
-        """The items, for a snapshot: copied only where one changed since the last."""
-        if self._shown is None:
-            self._shown = tuple(self._items)
-        return self._shown
-
-
 class Accumulator:
     """Accumulates events one by one. `response` is built only when it is read."""
 
@@ -117,8 +64,9 @@ class Accumulator:
         self._changed: dict[int, OpenItem] = {}
         """Those of them that changed since they were last shown: a response may have thousands of
         calls that are open until its end, and an event changes one."""
-        self._choices: dict[int, _ChoiceItems] = {}
-        """The items of each choice, by its index."""
+        self._choices: dict[int, InOrder[ResponseItem]] = {}
+        """The items of each choice, by its index: final ones, and open ones as they were when last
+        shown."""
         self._choice_of: dict[int, int] = {}
         """Index of each item to its choice."""
         self._fields: dict[str, Any] = {"metadata": {}}
@@ -160,8 +108,8 @@ class Accumulator:
         """The response accumulated so far.
 
         Cheap enough to be read after every event: its cost does not depend on the length of the
-        text nor on how many items are open, and on their number only as one reference is copied
-        for each item.
+        text nor on how many items are open, and on their number, or that of the parts of an item,
+        only as one reference is copied for each.
         """
         for index in self._changed:
             self._show(index)
@@ -307,7 +255,7 @@ class Accumulator:
     def _put(self, index: int, item: ResponseItem) -> None:
         own = self._choices.get(item.choice)
         if own is None:
-            own = self._choices[item.choice] = _ChoiceItems()
+            own = self._choices[item.choice] = InOrder()
         before = self._choice_of.setdefault(index, item.choice)
         if before != item.choice:
             self._choice_of[index] = item.choice
@@ -327,8 +275,9 @@ class Accumulator:
         if self._fields.get("response_id") == response_id:
             return
         self._set("response_id", response_id)
-        for own in self._choices.values():
-            own.set_response_id(response_id)
+        for index, choice in self._choice_of.items():
+            own = self._choices[choice]
+            own.put(index, msgspec.structs.replace(own.get(index), response_id=response_id))
 
     def _usage(self, event: TokenCount) -> None:
         self._set("usage", event.usage)

@@ -176,7 +176,7 @@ class EventAssembler(Envelope):
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "text", part), delta)
         if delta or logprobs:
-            (item.parts.get(part) or item.part(part)).fragments.append(delta)
+            (item.changed_parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
             self._events.append(
                 OutputTextDelta(item.index, part, delta, logprobs, seq=seq, agent=item.agent)
@@ -193,7 +193,7 @@ class EventAssembler(Envelope):
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "reasoning", part), delta)
         if delta or logprobs:
-            (item.parts.get(part) or item.part(part)).fragments.append(delta)
+            (item.changed_parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
             self._events.append(
                 ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq, agent=item.agent)

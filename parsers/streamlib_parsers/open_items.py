@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from streamlib_parsers.growing_text import GrowingText
+from streamlib_parsers.in_order import InOrder
 from streamlib_parsers.item_base import unchecked
 from streamlib_parsers.items import (
     Audio,
@@ -36,6 +37,9 @@ NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 OtherText: TypeAlias = Literal["refusal", "data", "transcript"]
 """A refusal; base64 text of an image or audio; what is spoken in the audio."""
+
+MIXED: Final = 3
+"""Parts that an `OpenPart` becomes at most: a text, a refusal, a medium."""
 
 
 class OpenPart:
@@ -94,13 +98,58 @@ class OpenPart:
         return fragments.joined() if fragments else None
 
 
+class PartsText:
+    """The text of several parts as one text, which grows at its end while they come in order."""
+
+    __slots__ = ("_last", "_length", "_text")
+
+    def __init__(self) -> None:
+        self._text = GrowingText()
+        self._last = -1
+        """Number of the part that `_text` ends with."""
+        self._length = 0
+        """Characters of that part."""
+
+    def joined(self, parts: Mapping[int, OpenPart], changed: Mapping[int, OpenPart]) -> str:
+        """The text of all parts; `changed` are those that grew since the last call."""
+        if changed and min(changed) < self._last:
+            # A part before the end grew.
+            changed = parts
+            self._text.clear()
+        for number in sorted(changed):
+            if number != self._last:
+                self._last = number
+                self._length = 0
+            text = parts[number].fragments.joined()
+            self._text.append(text[self._length :])
+            self._length = len(text)
+        return self._text.joined()
+
+
+class ShownParts:
+    """What a snapshot showed of an item's parts, so that the next makes only what changed."""
+
+    __slots__ = ("content", "paragraphs", "text")
+
+    def __init__(self) -> None:
+        self.content: InOrder[ContentPart] = InOrder()
+        """The parts of a message."""
+        self.text = PartsText()
+        """The parts of reasoning."""
+        self.paragraphs: InOrder[str] = InOrder()
+        """Its summary."""
+
+
 class OpenItem:
     """One item between its `OutputItemAdded` and its `OutputItemDone`."""
 
     __slots__ = (
         "_fields",
+        "_shown",
         "agent",
         "arguments",
+        "changed_parts",
+        "changed_summary",
         "closed",
         "forced_incomplete",
         "free_text",
@@ -123,8 +172,14 @@ class OpenItem:
         # A response may have thousands of calls, which have none of these.
         self.parts: Mapping[int, OpenPart] = NOTHING
         """Content parts by `content_index`."""
+        self.changed_parts: Mapping[int, OpenPart] = NOTHING
+        """Those that changed since several were shown; until then the same dict."""
         self.summary: Mapping[int, GrowingText] = NOTHING
         """Fragments of summary paragraphs by `summary_index`."""
+        self.changed_summary: Mapping[int, GrowingText] = NOTHING
+        """Those that changed since they were shown; until then the same dict."""
+        self._shown: ShownParts | None = None
+        """What was shown of parts and paragraphs; None as long as none was, or one part alone."""
         self.arguments = GrowingText()
         """Fragments of a call's arguments or input."""
         self.size = 0
@@ -153,38 +208,83 @@ class OpenItem:
         self.item = replace(self.item, agent=agent)
 
     def part(self, content_index: int) -> OpenPart:
-        """The part at `content_index`, created at first use."""
-        part = self.parts.get(content_index)
+        """The part at `content_index`, which changes; created at first use."""
+        part = self.changed_parts.get(content_index)
         if part is None:
-            if not isinstance(self.parts, dict):
-                self.parts = {}
-            part = self.parts[content_index] = OpenPart()
+            if not isinstance(self.parts, dict) or not isinstance(self.changed_parts, dict):
+                self.parts = self.changed_parts = {}
+            part = self.parts.get(content_index)
+            if part is None:
+                part = self.parts[content_index] = OpenPart()
+            self.changed_parts[content_index] = part
         return part
 
     def paragraph(self, summary_index: int) -> GrowingText:
-        """The summary paragraph at `summary_index`, created at first use."""
-        paragraph = self.summary.get(summary_index)
+        """The summary paragraph at `summary_index`, which changes; created at first use."""
+        paragraph = self.changed_summary.get(summary_index)
         if paragraph is None:
-            if not isinstance(self.summary, dict):
-                self.summary = {}
-            paragraph = self.summary[summary_index] = GrowingText()
+            if not isinstance(self.summary, dict) or not isinstance(self.changed_summary, dict):
+                self.summary = self.changed_summary = {}
+            paragraph = self.summary.get(summary_index)
+            if paragraph is None:
+                paragraph = self.summary[summary_index] = GrowingText()
+            self.changed_summary[summary_index] = paragraph
         return paragraph
 
     def clear_parts(self) -> None:
         """Forgets the content parts."""
-        self.parts = NOTHING
+        self.parts = self.changed_parts = NOTHING
+        self.changed_summary = self.summary
+        self._shown = None
 
     def clear(self) -> None:
         """Forgets everything that arrived after the skeleton."""
         self._fields = None
-        self.parts = NOTHING
-        self.summary = NOTHING
+        self.clear_parts()
+        self.summary = self.changed_summary = NOTHING
         self.arguments.clear()
 
     def text(self) -> str:
         """The text received, of all parts in order."""
         texts = [part.fragments.joined() for _, part in sorted(self.parts.items())]
         return "".join(texts)
+
+    # What a snapshot shows. What did not change since the last is not made anew: an item may have
+    # thousands of parts, and a snapshot may be taken after every event.
+
+    def content(self) -> tuple[ContentPart, ...]:
+        """The content of a message, part by part in order."""
+        if len(self.parts) == 1:
+            [only] = self.parts.values()
+            return only.parts()
+        content = self._shown_parts().content
+        for number, part in self.changed_parts.items():
+            for position, content_part in enumerate(part.parts()):
+                content.put(MIXED * number + position, content_part)
+        self.changed_parts = {}
+        return content.shown()
+
+    def reasoning(self) -> str:
+        """The content of reasoning: the text of all parts in order."""
+        if len(self.parts) == 1:
+            [only] = self.parts.values()
+            return only.fragments.joined()
+        text = self._shown_parts().text.joined(self.parts, self.changed_parts)
+        self.changed_parts = {}
+        return text
+
+    def paragraphs(self) -> tuple[str, ...]:
+        """The summary of reasoning, paragraph by paragraph in order."""
+        paragraphs = self._shown_parts().paragraphs
+        for number, paragraph in self.changed_summary.items():
+            paragraphs.put(number, paragraph.joined())
+        self.changed_summary = {}
+        return paragraphs.shown()
+
+    def _shown_parts(self) -> ShownParts:
+        if self._shown is None:
+            self._shown = ShownParts()
+        return self._shown
 
     def snapshot(self, status: ItemStatus, response_id: str | None = None) -> ResponseItem:
         """The item accumulated so far: skeleton, streamed text, fields that arrived later."""
@@ -208,14 +308,8 @@ class OpenItem:
 def _message(open_item: OpenItem, status: ItemStatus, response_id: str | None) -> Message:
     item: Any = open_item.item
     content: tuple[ContentPart, ...] = item.content
-    if len(open_item.parts) == 1:
-        [part] = open_item.parts.values()
-        content = part.parts()
-    elif open_item.parts:
-        all_parts: list[ContentPart] = []
-        for _, part in sorted(open_item.parts.items()):
-            all_parts.extend(part.parts())
-        content = tuple(all_parts)
+    if open_item.parts:
+        content = open_item.content()
     message: Message = replace(item, content=content, status=status, response_id=response_id)
     return message
 
@@ -225,10 +319,9 @@ def _reasoning(open_item: OpenItem, status: ItemStatus, response_id: str | None)
     content: str = item.content
     summary: tuple[str, ...] = item.summary
     if open_item.parts:
-        content = open_item.text()
+        content = open_item.reasoning()
     if open_item.summary:
-        paragraphs = [fragments.joined() for _, fragments in sorted(open_item.summary.items())]
-        summary = tuple(paragraphs)
+        summary = open_item.paragraphs()
     reasoning: Reasoning = replace(
         item, content=content, summary=summary, status=status, response_id=response_id
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from streamlib_parsers import (
     AnnotationAdded,
     Completed,
+    ContentPart,
     CustomToolCall,
     ErrorInfo,
     Failed,
@@ -19,10 +22,13 @@ from streamlib_parsers import (
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
+    Reasoning,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
+    Refusal,
     RefusalDelta,
     Response,
+    ResponseEvent,
     ResponseMetadata,
     Text,
     Usage,
@@ -168,6 +174,64 @@ def test_snapshot_makes_only_the_items_that_changed() -> None:
     assert after[2] is before[2]
     assert after[1] == FunctionCall("call_1", "f", "{}", status="incomplete")
     assert before[1] == FunctionCall("call_1", "f", status="incomplete")
+
+
+def test_snapshot_makes_only_the_parts_that_changed() -> None:
+    """An item may have thousands of parts, too."""
+    accumulator = Accumulator()
+    accumulator.feed(OutputItemAdded(0, Message("assistant", status="incomplete")))
+    for part in (4, 0, 2):
+        accumulator.feed(OutputTextDelta(0, part, f"text {part}"))
+    before = content_of(accumulator)
+    accumulator.feed(RefusalDelta(0, 2, "no"))
+    after = content_of(accumulator)
+    assert after == (Text("text 0"), Text("text 2"), Refusal("no"), Text("text 4"))
+    assert after[0] is before[0]
+    assert after[3] is before[2]
+    assert before == (Text("text 0"), Text("text 2"), Text("text 4"))
+
+
+def content_of(accumulator: Accumulator) -> Sequence[ContentPart]:
+    """The content of the message that a snapshot begins with."""
+    [message] = accumulator.response.items
+    assert isinstance(message, Message)
+    return message.content
+
+
+def event_of_a_part(draw: random.Random) -> ResponseEvent:
+    """An event about one of four parts of an item, in any order."""
+    part = draw.randrange(4)
+    delta = draw.choice(["", "a", "é 漢", "x" * 2_000])
+    events: list[ResponseEvent] = [
+        OutputTextDelta(0, part, delta),
+        RefusalDelta(0, part, delta),
+        MediaDelta(0, part, draw.choice([None, "image/png"]), delta, delta),
+        AnnotationAdded(0, part, {"url": delta}),
+        ReasoningContentDelta(1, part, delta),
+        ReasoningSummaryDelta(1, part, delta),
+    ]
+    return draw.choice(events)
+
+
+@each_case("seed", range(40))
+def test_snapshot_of_parts_is_right_whenever_one_is_taken(seed: int) -> None:
+    draw = random.Random(seed)
+    events: list[ResponseEvent] = [
+        OutputItemAdded(0, Message("assistant", status="incomplete")),
+        OutputItemAdded(1, Reasoning(status="incomplete")),
+    ]
+    looked_at = Accumulator()
+    for event in events:
+        looked_at.feed(event)
+    kept: list[tuple[Response, Response]] = []
+    for _ in range(60):
+        event = event_of_a_part(draw)
+        looked_at.feed(event)
+        events.append(event)
+        if draw.random() < 0.6:
+            kept.append((looked_at.response, accumulate(events)))
+    # Compared at the end: no snapshot may have changed since it was taken.
+    assert all(snapshot == expected for snapshot, expected in kept)
 
 
 def test_snapshot_keeps_its_items_while_none_changes() -> None:
