@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.redaction import MASK, redact, redact_value, redacted_parts
 from tests.support.cases import each_case
+from tests.support.timing import cpu_seconds
 
 # Invented, each in the shape of its provider's keys.
 KEYS = [
@@ -35,6 +36,23 @@ KEYS = [
     "ASIAIOSFODNN7EXAMPLE",
     "ABSKQmVkcm9ja0FQSUtleS1leGFtcGxl",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "ghs_123456_eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln-bmF0_dXJl",
+    "xoxb-0123456789-0123-abcdefghij",
+    "xoxp-0123456789-0123-4567-abcdefghij",
+    "xoxe.xoxp-1-0123456789abcdefghij",
+    "xoxe-1-0123456789abcdefghij",
+    "xoxd-AbCd%2Bef%2F0123456789%3D",
+    "xapp-1-A0123456789-0123-abcdefghij",
+    "xwfp-0123456789-abcdefghij",
+    "hooks.slack.com/services/T0123456789/B012/abcdefghij",
+    "glpat-0123456789_abcdefghij",
+    "glpat-0123456789_abcdefghij-01234567.01.0abcdefgh",
+    "glcbt-64_0123456789abcdefghij",
+    "npm_" + "0123456789abcdefghij" * 2,
+    # In two parts: scanners of repositories would take them for keys.
+    "sk" + "_live_0123456789abcdefghij",
+    "rk" + "_test_0123456789abcdefghij",
+    "whsec_0123456789+/abcdefghij=",
 ]
 SENTENCES = [
     "{}",
@@ -87,12 +105,42 @@ HARMLESS = [
     "unexpected token: '}'",
     "password must not be empty",
     "Bearer",
+    "xoxo-your-friends-from-the-conference, kisses and hugs: xoxoxoxoxoxo",
+    "apt install xapp-sn-watcher-common xapps-common; pip install slack-sdk",
+    "posts to https://hooks.slack.com/services/ fail with invalid_token",
+    "github.com/xoxa-nyc/site and the letters xoxb are no token",
+    "os.environ['npm_config_registry_of_this_package_manager'], npm_lifecycle_event",
+    "def sk_test_loader_of_the_data_set(sk_live: bool) -> whsec_type: ...",
+    "glpat-… is a token of GitLab; gl-pat-terns-of-the-shader-language, glft-1",
 ]
 
 
 @each_case("text", HARMLESS)
 def test_redact_keeps_ordinary_text(text: str) -> None:
     assert redact(text) == text
+
+
+PIECES = [
+    "eyJ-",
+    "xoxb-",
+    "xapp-1-",
+    "hooks.slack.com/services/",
+    "glpat-a.aa",
+    "npm_a",
+    "sk_live_",
+]
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("piece", PIECES)
+def test_redact_takes_linear_time(piece: str) -> None:
+    """Beginnings of keys, again and again: each is looked at from its own place."""
+    texts = [piece * (size // len(piece)) for size in (10_000, 20_000)]
+    attempts: list[float] = []
+    while len(attempts) < 4 and (not attempts or min(attempts) > 2.3):
+        short, long = [cpu_seconds(lambda text=text: redact(text), tries=5) for text in texts]
+        attempts.append(long / short)
+    assert min(attempts) <= 2.3
 
 
 def test_redact_value_masks_by_key_and_by_shape() -> None:
