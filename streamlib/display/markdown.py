@@ -135,16 +135,19 @@ class MarkdownWriter:
 
     def _extend(self, text: str) -> None:
         """Adds to the line; if it is very long, reads its first parts."""
-        self._line += text
+        line = self._line + text
+        start = 0
         while True:
             limit = LINE
-            if not self._is_more and self._line.lstrip()[:1] == "|":
+            # As many characters as decide it where they come one by one.
+            if not self._is_more and line[: LINE + 1].lstrip()[:1] == "|":
                 limit = ROW
-            if len(self._line) <= limit:
-                return
-            self._read_part(self._line[:limit])
-            self._line = self._line[limit:]
+            if len(line) - start <= limit:
+                break
+            self._read_part(line[start : start + limit])
+            start += limit
             self._is_more = True
+        self._line = line[start:]
 
     def _read_part(self, line: str) -> None:
         if self._is_more:

@@ -113,6 +113,14 @@ def test_lines_are_the_same_for_every_split() -> None:
     check_lines(documents=7, lines=5, seed=13)
 
 
+def test_row_behind_many_blanks_is_the_same_for_every_split() -> None:
+    """Whether a long line is a row was asked of all that one feed brought."""
+    text = " " * 500 + "| a | b |" + "x" * 600 + "\n|-|-|\n"
+    whole = written([text], 80, 24)
+    for cut in (390, 400, 401, 402, 450, 501):
+        assert written([text[:cut], text[cut:]], 80, 24) == whole, cut
+
+
 @pytest.mark.slow
 def test_screen_is_the_same_for_every_split_of_many_texts() -> None:
     check_splits(documents=60, lines=10, seed=12)
@@ -346,6 +354,17 @@ def test_frame_costs_the_same_however_long_the_text_is() -> None:
 
             times.append(cpu_seconds(write, tries=2) / len(frames))
         assert times[1] < 2.3 * times[0], kind
+
+
+@pytest.mark.timing
+def test_long_line_in_one_feed_takes_linear_time() -> None:
+    """What was left of it was copied for each of its parts."""
+
+    def seconds(size: int) -> float:
+        return cpu_seconds(lambda: MarkdownWriter(80, 24).feed("    " + "x" * size), tries=2)
+
+    seconds(2_000_000)
+    assert min(seconds(4_000_000) / seconds(1_000_000) for _ in range(3)) < 6
 
 
 HOSTILE: dict[str, str] = {
