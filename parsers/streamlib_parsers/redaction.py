@@ -27,7 +27,8 @@ _SHAPES: Final = (
     r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}",  # AWS
     r"(?:ABSK|bedrock-api-key-)[\w+/=-]{16,}",  # Bedrock
     r"(?:xai|nvapi|csk|pplx)-\w[\w-]{6,}",
-    r"(?:gsk|hf|r8|tgp_v1|gh[oprsu]|github_pat)_\w{8,}",
+    r"(?:gsk|r8|tgp_v1|gh[oprsu]|github_pat)_\w{8,}",
+    r"hf_[A-Za-z0-9]{16,}",  # not the function "hf_hub_download"
     r"fw_\w{16,}",
     r"xox[abcdeprs]-[\w%-]{10,}",  # Slack: bots, users, sessions; not "xoxo-"
     r"x(?:app-\d|wfp)-[\w-]{10,}",  # Slack: apps, workflows; not the packages "xapp-…"
@@ -35,9 +36,9 @@ _SHAPES: Final = (
     r"gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct)-[\w-]{16,}(?:\.\w{2,}){0,2}",  # GitLab
     r"npm_[A-Za-z0-9]{30,}",  # not the variables "npm_config_…"
     r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9+/=]{10,}",  # Stripe; secrets of webhooks
-    # JSON web token. Its first part is short: each "eyJ-" of a long text may begin one, and would
-    # be read to the end of the text.
-    r"eyJ[\w-]{8,1000}+\.[\w-]{8,}(?:\.[\w-]*)?",
+    # JSON web token. Inside a word its first part is short: each "eyJ-" of a long text may begin
+    # one, and would be read to the end of the text.
+    r"(?:(?<![\w-])eyJ[\w-]{8,}+|eyJ[\w-]{8,1000}+)\.[\w-]{8,}(?:\.[\w-]*)?",
 )
 _LABEL: Final = (
     r"(?P<label>\b(?:x-)?(?:goog-)?"

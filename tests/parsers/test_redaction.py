@@ -36,6 +36,7 @@ KEYS = [
     "ASIAIOSFODNN7EXAMPLE",
     "ABSKQmVkcm9ja0FQSUtleS1leGFtcGxl",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "eyJ" + "x5c0" * 1_000 + "." + "eyJz" * 1_000 + ".c2lnbmF0dXJl",  # with its certificates
     "ghs_123456_eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln-bmF0_dXJl",
     "xoxb-0123456789-0123-abcdefghij",
     "xoxp-0123456789-0123-4567-abcdefghij",
@@ -106,6 +107,7 @@ HARMLESS = [
     "password must not be empty",
     "Bearer",
     "xoxo-your-friends-from-the-conference, kisses and hugs: xoxoxoxoxoxo",
+    "call hf_hub_download(repo_id) or set hf_transfer_enabled",
     "apt install xapp-sn-watcher-common xapps-common; pip install slack-sdk",
     "posts to https://hooks.slack.com/services/ fail with invalid_token",
     "github.com/xoxa-nyc/site and the letters xoxb are no token",
