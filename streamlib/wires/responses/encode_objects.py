@@ -266,7 +266,8 @@ def generated_id(kind: str, response_id: str, output_index: int) -> str:
 def item_object(item: ResponseItem, status: str, response_id: str, output_index: int) -> JsonObject:
     """The object of an item that `encodable` returned.
 
-    `incomplete` is always written; any other status gives way to the item's own on the wire.
+    `incomplete` is always written, since nothing else says that an item is truncated; any other
+    status gives way to the item's own on the wire.
     """
     body = wire_item(item)
     if isinstance(item, Opaque):
@@ -279,7 +280,22 @@ def item_object(item: ResponseItem, status: str, response_id: str, output_index:
         # The wire has no status for it, and its id is the id of the call.
         return body
     item_id = item.id or generated_id(body["type"], response_id, output_index)
-    return {**body, "id": item_id, "status": status}
+    identified = {**body, "id": item_id}
+    if _is_encrypted_here(item) and status != "incomplete":
+        return identified
+    return {**identified, "status": status}
+
+
+def _is_encrypted_here(item: ResponseItem) -> bool:
+    """Whether an item was encrypted on this wire, and so has no status.
+
+    Clients send such items back as they got them. OpenAI gives them no status and refuses one,
+    although the SDK's type of reasoning has it (litellm#13420). Other reasoning has one, as in Open
+    Responses.
+    """
+    if not isinstance(item, (Reasoning, Compaction)) or not is_own(item, "responses"):
+        return False
+    return bool(item.encrypted_content)
 
 
 # --- around the items ---

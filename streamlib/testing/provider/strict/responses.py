@@ -78,7 +78,7 @@ ITEM_FIELDS: Final[dict[str, frozenset[str]]] = {
         "mcp_approval_request": "arguments name server_label",
         "mcp_approval_response": "approval_request_id approve reason",
         "mcp_call": "approval_request_id arguments error name output server_label status",
-        "custom_tool_call": "async call_id caller input name namespace",
+        "custom_tool_call": "async call_id caller input name namespace status",
         "custom_tool_call_output": "call_id caller output",
         "compaction_trigger": "",
         "item_reference": "",
@@ -88,7 +88,8 @@ ITEM_FIELDS: Final[dict[str, frozenset[str]]] = {
 }
 """Type of an input item -> its fields, without ``type`` and ``id``.
 
-Reasoning has a ``status`` in the SDK's type, which the service refuses (litellm#13420).
+Reasoning has a ``status`` in the SDK's type, which the service refuses (litellm#13420,
+haskell-agent#689); a custom call has none there, and Codex sends it (codex-rs, ``ResponseItem``).
 """
 
 REQUIRED_FIELDS: Final[dict[str, tuple[str, ...]]] = {

@@ -455,6 +455,19 @@ def test_foreign_signed_state_is_left_out_and_reported() -> None:
     assert report == ["/signature", "/encrypted_content"]
 
 
+@pytest.mark.parametrize("kind", ["reasoning", "compaction"])
+def test_encrypted_items_have_no_status(kind: str) -> None:
+    item: dict[str, Any] = {"type": kind, "id": "it_1", "encrypted_content": "gAAA"}
+    if kind == "reasoning":
+        item["summary"] = []
+    body = msgspec.json.encode({"id": "r", "status": "completed", "output": [item]})
+    response = accumulate(parse_body("responses", body))
+    assert msgspec.json.decode(encode_body("responses", response))["output"] == [item]
+    stream = frames(encoded(parse_body("responses", body))[0])
+    [done] = [event for event in stream if event["type"] == "response.output_item.done"]
+    assert done["item"] == item
+
+
 def test_foreign_unknown_items_are_left_out_and_reported() -> None:
     search = ServerToolCall("srv", "web_search", "{}", native={"type": "server_tool_use"})
     body, report = encoded(

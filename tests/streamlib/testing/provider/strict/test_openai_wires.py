@@ -28,6 +28,8 @@ STRICT_SCHEMA: Final = {**SCHEMA, "required": ["a"], "additionalProperties": Fal
 
 CALL: Final = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
 OUTPUT: Final = {"type": "function_call_output", "call_id": "c1", "output": "18"}
+CUSTOM: Final = {"type": "custom_tool_call", "call_id": "c1", "name": "f", "input": "x"}
+CUSTOM_OUTPUT: Final = {"type": "custom_tool_call_output", "call_id": "c1", "output": "18"}
 TOOL: Final = {"type": "function", "name": "f", "parameters": SCHEMA}
 HELLO: Final = {"role": "user", "content": "hi"}
 ASSISTANT: Final = {
@@ -80,6 +82,12 @@ RESPONSES_CASES: Final = (
         responses_body({**reasoning(), "status": "completed"}, CALL, OUTPUT),
         responses_body(reasoning(), CALL, OUTPUT),
         "Unknown parameter: 'input[1].status'",
+    ),
+    Case(
+        responses.check_items,
+        responses_body({**CUSTOM, "state": "completed"}, CUSTOM_OUTPUT),
+        responses_body({**CUSTOM, "status": "completed"}, CUSTOM_OUTPUT),
+        "Unknown parameter: 'input[1].state'",
     ),
     Case(
         responses.check_items,

@@ -152,7 +152,30 @@ async def test_response_that_is_not_stored_is_unknown() -> None:
     assert raised.value.code == "previous_response_not_found"
 
 
-async def test_official_sdk_may_replay_what_it_received() -> None:
+async def test_openais_sdk_may_replay_what_it_received() -> None:
+    items: list[Any] = [{"role": "user", "content": "weather?"}]
+    options: Any = {
+        "model": "gpt-5.5",
+        "store": False,
+        "reasoning": {"effort": "low"},
+        "include": ["reasoning.encrypted_content"],
+    }
+    async with (
+        running(Behaviour(strict=True, turns=(CALLING, FINAL))) as url,
+        openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client,
+    ):
+        first = await client.responses.create(input=items, **options)
+        items += first.output
+        for item in first.output:
+            if item.type == "function_call":
+                output = {"type": "function_call_output", "call_id": item.call_id, "output": "18"}
+                items.append(output)
+        second = await client.responses.create(input=items, **options)
+    assert [item.type for item in first.output] == ["reasoning", "function_call", "function_call"]
+    assert second.output_text == "Sunny in both."
+
+
+async def test_anthropics_sdk_may_replay_what_it_received() -> None:
     messages: list[Any] = [{"role": "user", "content": "make 3 calls"}]
     options: Any = {
         "model": "claude-opus-5",
