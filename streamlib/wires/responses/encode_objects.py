@@ -281,21 +281,24 @@ def item_object(item: ResponseItem, status: str, response_id: str, output_index:
         return body
     item_id = item.id or generated_id(body["type"], response_id, output_index)
     identified = {**body, "id": item_id}
-    if _is_encrypted_here(item) and status != "incomplete":
+    if not _has_status(item, status):
         return identified
     return {**identified, "status": status}
 
 
-def _is_encrypted_here(item: ResponseItem) -> bool:
-    """Whether an item was encrypted on this wire, and so has no status.
+def _has_status(item: ResponseItem, status: str) -> bool:
+    """Whether an item is written with this status.
 
-    Clients send such items back as they got them. OpenAI gives them no status and refuses one,
-    although the SDK's type of reasoning has it (litellm#13420). Other reasoning has one, as in Open
-    Responses.
+    Clients send reasoning back as they got it. OpenAI gives it no status and refuses one, although
+    the SDK's type has it (litellm#13420). So what was encrypted on this wire has none, nor has
+    reasoning that has just begun, of which that is not known. Other reasoning ends with one, as in
+    Open Responses.
     """
     if not isinstance(item, (Reasoning, Compaction)) or not is_own(item, "responses"):
+        return True
+    if status == "in_progress":
         return False
-    return bool(item.encrypted_content)
+    return status == "incomplete" or not item.encrypted_content
 
 
 # --- around the items ---

@@ -25,7 +25,11 @@ from streamlib.testing.provider.strict import (
     responses,
 )
 from streamlib.testing.provider.strict.cached_contents import CacheResponse, cache_response
-from streamlib.testing.provider.strict.chat_signatures import signs_calls, signs_reasoning
+from streamlib.testing.provider.strict.chat_signatures import (
+    message_keys,
+    signs_calls,
+    signs_reasoning,
+)
 from streamlib.testing.provider.strict.ledger import Ledger, LedgerResponse, Signed
 from streamlib.testing.provider.strict.messages_thinking import THINKING_RULES
 from streamlib.testing.provider.strict.messages_tools import TOOL_RULES
@@ -156,7 +160,11 @@ class StrictProvider:
         """
         number = self.ledger.next_number()
         body: JsonObject = msgspec.json.decode(raw_body)
-        signer = _Signer(wire_api, self.ledger, number, events, string(body.get("model")))
+        model = string(body.get("model"))
+        if wire_api == "chat" and not message_keys(model):
+            # OpenAI and Google send no reasoning there, and refuse it in a later request.
+            events = _without_reasoning(events)
+        signer = _Signer(wire_api, self.ledger, number, events, model)
         signed = [signer.signed(event) for event in events]
         if wire_api == "responses":
             self._store(signer, body)
@@ -300,6 +308,18 @@ class _Signer:
             )
         self.output.append(_stored_item(item))
         return item
+
+
+def _without_reasoning(events: Sequence[ResponseEvent]) -> list[ResponseEvent]:
+    """The events without those of reasoning items."""
+    indexes: set[int] = set()
+    kept: list[ResponseEvent] = []
+    for event in events:
+        if isinstance(event, OutputItemAdded) and isinstance(event.item, Reasoning):
+            indexes.add(event.index)
+        if getattr(event, "index", None) not in indexes:
+            kept.append(event)
+    return kept
 
 
 def _stored_item(item: ResponseItem) -> JsonObject:

@@ -464,7 +464,8 @@ def test_encrypted_items_have_no_status(kind: str) -> None:
     response = accumulate(parse_body("responses", body))
     assert msgspec.json.decode(encode_body("responses", response))["output"] == [item]
     stream = frames(encoded(parse_body("responses", body))[0])
-    [done] = [event for event in stream if event["type"] == "response.output_item.done"]
+    [added, done] = [event for event in stream if "item" in event]
+    assert "status" not in added["item"]
     assert done["item"] == item
 
 

@@ -175,6 +175,23 @@ async def test_openais_sdk_may_replay_what_it_received() -> None:
     assert second.output_text == "Sunny in both."
 
 
+async def test_openais_chat_message_may_be_replayed() -> None:
+    messages: list[Any] = [{"role": "user", "content": "weather?"}]
+    async with (
+        running(Behaviour(strict=True, turns=(CALLING, FINAL))) as url,
+        openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as client,
+    ):
+        first = await client.chat.completions.create(model="gpt-5.5", messages=messages)
+        message = first.choices[0].message
+        # Some clients send back every field of a message.
+        messages.append(message.model_dump(exclude_none=True))
+        for call in message.tool_calls or ():
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": "18"})
+        second = await client.chat.completions.create(model="gpt-5.5", messages=messages)
+    assert len(messages) == 4
+    assert second.choices[0].message.content == "Sunny in both."
+
+
 async def test_anthropics_sdk_may_replay_what_it_received() -> None:
     messages: list[Any] = [{"role": "user", "content": "make 3 calls"}]
     options: Any = {
