@@ -313,13 +313,13 @@ class _Signer:
 def _without_reasoning(events: Sequence[ResponseEvent]) -> list[ResponseEvent]:
     """The events without those of reasoning items."""
     indexes: set[int] = set()
-    kept: list[ResponseEvent] = []
+    others: list[ResponseEvent] = []
     for event in events:
         if isinstance(event, OutputItemAdded) and isinstance(event.item, Reasoning):
             indexes.add(event.index)
         if getattr(event, "index", None) not in indexes:
-            kept.append(event)
-    return kept
+            others.append(event)
+    return others
 
 
 def _stored_item(item: ResponseItem) -> JsonObject:
