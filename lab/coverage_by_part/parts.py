@@ -136,9 +136,20 @@ PARTS: Final[Mapping[str, Part]] = {
     ),
     "history": _room("history"),
     "batch": _room("batch"),
-    "providers": _room("providers"),
-    "recording": _room("recording"),
-    "cli": _room("cli"),
+    # By tests/where.txt: cache rules, settings of WebSockets, masked bodies, and commands.
+    "providers": _room(
+        "providers",
+        "streamlib/history/test_explain.py",
+        "streamlib/client/websocket/test_connection.py",
+    ),
+    "recording": _room("recording", "streamlib/gateway/watch/test_record.py"),
+    "cli": _room(
+        "cli",
+        "streamlib/gateway/test_command.py",
+        "streamlib/gateway/test_signals.py",
+        "streamlib/testing/bench/test_bench.py",
+        "streamlib/testing/test_fuzzing.py",
+    ),
     "testing": _room("testing"),
 }
 """`vocabulary` is what all wires share, so the tests of the wires belong to it too."""

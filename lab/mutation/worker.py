@@ -239,7 +239,7 @@ class Conductor(Quick):
             for module in [*sys.modules.values()]
         )
         imported = {*baseline.imported.get(path, ())}.intersection(defect.lines)
-        if loaded and (defect.name or imported):
+        if loaded and (defect.name or imported or not can_swap(path, source, defect)):
             nodeids = [self._items[test].nodeid for test in selected]
             self.later.append((path, number, nodeids, _limit(selected, baseline)))
             return
@@ -276,8 +276,7 @@ class Conductor(Quick):
 
     def _swap(self, path: str, source: str, defect: Defect) -> None:
         """Gives the functions of a file the code with the defect."""
-        old = _codes(compile(ast.parse(source), path, "exec", dont_inherit=True))
-        new = _codes(compile(defect.tree, path, "exec", dont_inherit=True))
+        old, new = _both_codes(path, source, defect)
         for function in self._functions.get(path, ()):
             key = (function.__code__.co_qualname, function.__code__.co_firstlineno)
             if key in new and new[key] != old.get(key):
@@ -327,6 +326,24 @@ def _hidden_by_collection() -> Iterator[FunctionType]:
         # Written by a program, as those of data classes are: none of a module.
         if (found.__module__ or "").partition(".")[0] in PACKAGES:
             yield found
+
+
+def can_swap(path: str, source: str, defect: Defect) -> bool:
+    """Whether every function keeps its free variables: Python gives it no other code else.
+
+    A method whose `super()` was removed has none any more.
+    """
+    old, new = _both_codes(path, source, defect)
+    return all(code.co_freevars == old[key].co_freevars for key, code in new.items() if key in old)
+
+
+def _both_codes(
+    path: str, source: str, defect: Defect
+) -> tuple[dict[tuple[str, int], CodeType], dict[tuple[str, int], CodeType]]:
+    """The codes of a file's functions, without the defect and with it."""
+    old = _codes(compile(ast.parse(source), path, "exec", dont_inherit=True))
+    new = _codes(compile(defect.tree, path, "exec", dont_inherit=True))
+    return old, new
 
 
 def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:

@@ -7,6 +7,7 @@ import ast
 from lab.coverage_by_part.parts import PARTS, files_of, files_of_tests
 from lab.mutation.__main__ import sample
 from lab.mutation.defects import mutable_nodes, mutate
+from lab.mutation.worker import can_swap
 from tests.support.cases import each_case
 
 SOURCE = '''\
@@ -62,6 +63,21 @@ class Page(Struct, frozen=True):
     def rows(self, most: int = 7) -> None: ...
 """
     assert defects(source) == {}
+
+
+def test_code_with_other_free_variables_is_not_swapped() -> None:
+    source = """\
+class Page(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.close()
+"""
+    made = [mutate(source, number) for number in range(2)]
+    assert [defect.text for defect in made] == [
+        "removed super().__init__()",
+        "removed self.close()",
+    ]
+    assert [can_swap("page.py", source, defect) for defect in made] == [False, True]
 
 
 def test_sample_of_a_part_is_always_the_same() -> None:
