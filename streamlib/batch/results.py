@@ -282,7 +282,9 @@ def _openai(line: JsonObject) -> _LineBody | ErrorInfo:
     code = error.get("code")
     if isinstance(code, str) and code in NOT_RUN:
         return _not_run(code, str(error.get("message") or ""))
-    return _LineBody("chat", {"error": error}, 400)
+    # The model did not answer in time; what else has no response was refused.
+    status = 408 if code == "request_timeout" else 400
+    return _LineBody("chat", {"error": error}, status)
 
 
 def _google(line: JsonObject) -> _LineBody | ErrorInfo:

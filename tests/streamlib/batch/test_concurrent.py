@@ -100,6 +100,32 @@ async def test_refusals_alone_end_in_rows_with_errors() -> None:
     assert len(client.requests) == 6
 
 
+async def test_prompt_is_asked_six_times_by_default() -> None:
+    broken = msgspec.structs.replace(BROKEN, retry_after=0.001)
+    async with scripted([broken] * 9) as client:
+        [row] = await map_concurrent({"a": "x"}, MODEL, client=client, progress=silent)
+    assert row.error is not None
+    assert len(client.requests) == 6
+
+
+async def test_failure_without_a_limit_makes_nobody_wait() -> None:
+    """Only a refusal for the rate says that the others would be refused, too."""
+    broken = msgspec.structs.replace(BROKEN, retry_after=60.0)
+    answered: list[Response] = []
+    async with scripted([broken, *["a"] * 11]) as client:
+        with anyio.move_on_after(5) as scope:
+
+            def price(response: Response) -> None:
+                answered.append(response)
+                if len(answered) == 11:
+                    scope.cancel()
+
+            await map_concurrent(
+                PROMPTS, MODEL, client=client, limit=2, price=price, progress=silent
+            )
+    assert len(answered) == 11
+
+
 async def test_rows_of_a_run_are_read_by_read_batch(tmp_path: Path) -> None:
     """A failure, too, and what a killed run has left at the end."""
     out = tmp_path / "rows.jsonl"

@@ -10,6 +10,7 @@ import pytest
 from streamlib import Prompt, ToolSpec, build
 from streamlib.batch import batch_lines
 from streamlib.batch.lines import FORMS
+from tests.support.shared import ROOT
 
 PROMPTS: dict[str, Prompt | str] = {"a-1": Prompt("One?", max_output_tokens=9), "b_2": "Two?"}
 MODELS: dict[str, tuple[str, Any]] = {
@@ -106,6 +107,17 @@ def test_batch_that_would_be_refused_is_an_error(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         batch_lines(prompts, model)
+
+
+def test_limits_are_those_of_the_page() -> None:
+    page = (ROOT / "docs" / "batches.md").read_text(encoding="utf-8")
+    for provider, form in FORMS.items():
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{provider}` |")]
+        row = row.replace(" 2 GB", " 2,000 MB")
+        if form.most is not None:
+            assert f" {form.most:,} requests" in row
+        if form.largest is not None:
+            assert f" {form.largest / 1_000_000:,g} MB" in row
 
 
 def test_file_that_is_too_large_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,16 @@ FAILED: dict[str, tuple[Any, str, bool]] = {
         "rate_limited",
         True,
     ),
+    "openai late": (
+        {"custom_id": "a", "response": None, "error": {"code": "request_timeout", "message": "no"}},
+        "server_error",
+        True,
+    ),
+    "openai without a response": (
+        {"custom_id": "a", "response": None, "error": {"code": "bad_request", "message": "no"}},
+        "invalid_request",
+        False,
+    ),
     "mistral text": (
         {"custom_id": "a", "response": {"status_code": 400, "body": "no"}, "error": None},
         "invalid_request",
@@ -158,6 +168,11 @@ FAILED: dict[str, tuple[Any, str, bool]] = {
         {"key": "a", "error": {"code": 8, "message": "no"}},
         "rate_limited",
         True,
+    ),
+    "google without a code": (
+        {"key": "a", "error": {"message": "no"}},
+        "invalid_request",
+        False,
     ),
     "google refused": (
         {"key": "a", "error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}},
@@ -184,6 +199,29 @@ def test_failure_has_its_kind_and_retryable(name: str) -> None:
     assert (row.id, row.response, row.error.kind) == ("a", None, kind)
     assert row.error.retryable is retryable
     assert row.error.message
+
+
+@each_case(
+    "line, status, code",
+    [
+        ({"key": "a", "error": {"code": 4, "message": "no"}}, 504, "4"),
+        ({"key": "a", "error": {"code": 8, "message": "no"}}, 429, "8"),
+        ({"key": "a", "error": {"code": 13, "message": "no"}}, 500, "13"),
+        ({"key": "a", "error": {"code": 14, "message": "no"}}, 503, "14"),
+        ({"key": "a", "error": {"code": 3, "message": "no"}}, 400, "3"),
+        ({"key": "a", "error": {"code": 404, "message": "no"}}, 404, "404"),
+        ({"recordId": "a", "error": {"errorCode": 400, "errorMessage": "no"}}, 400, None),
+        ({"recordId": "a", "error": {"errorCode": 429, "errorMessage": "no"}}, 429, None),
+        ({"recordId": "a", "error": {"errorCode": 3, "errorMessage": "no"}}, 400, "3"),
+    ],
+)
+def test_number_of_an_error_becomes_its_status(
+    line: dict[str, Any], status: int, code: str | None
+) -> None:
+    """Those of gRPC are other numbers than those of HTTP."""
+    [row] = read_batch([line])
+    assert row.error is not None
+    assert (row.error.status, row.error.code) == (status, code)
 
 
 def test_names_and_origin_are_those_that_were_sent() -> None:
