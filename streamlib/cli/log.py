@@ -197,6 +197,8 @@ def _writer(state: LogState, now: int) -> str:
 
 def _write_json(value: dict[str, Any]) -> None:
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    # Whoever reads a pipe sees it before the next event comes.
+    sys.stdout.flush()
 
 
 # --- one log ---
@@ -247,7 +249,6 @@ async def _follow(
         last = entry.event
         if as_json:
             _write_json({"cursor": entry.cursor, "event": last})
-            sys.stdout.flush()
         else:
             _print_event(entry.cursor, last)
     return last
@@ -283,7 +284,7 @@ def _print_head(head: dict[str, Any]) -> None:
     if head["meta"]:
         meta = one_line(f"meta {msgspec.json.encode(head['meta']).decode()}")
         print(f"  {shorten(meta, terminal_width(WIDTH) - 2)}")
-    print()
+    print(flush=True)
 
 
 def _print_event(cursor: str, event: RunEvent) -> None:

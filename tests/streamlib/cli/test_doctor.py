@@ -104,6 +104,12 @@ def test_checks_name_what_is_wrong_with_the_environment(no_keys: None) -> None:
     assert model({"STREAMLIB_MODEL": "openai:gpt-5"}).state == "ok"
 
 
+def test_certificates_are_certifis_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert certificates({}).finding.startswith("certifi ")
+    monkeypatch.setattr("streamlib.cli.checks.is_installed", lambda _: False)
+    assert "certifi " not in certificates({}).finding
+
+
 def test_checks_show_no_password_of_a_proxy() -> None:
     (check,) = proxies({"https_proxy": "http://user:pass@proxy:3128"})
     assert check.finding == "requests go through http://proxy:3128"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -97,6 +98,37 @@ def test_log_follows_to_the_end_and_tells_how_it_ended(
     assert main(["log", url, "cut", "--follow", "--tail", "0"]) == 0
     assert main(["log", url, "cut", "--follow"]) == 1
     assert "the response failed (truncated)" in capsys.readouterr().err
+
+
+class Pipe(io.StringIO):
+    """What was written, and what of it a reader has seen after each flush."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def flush(self) -> None:
+        if self.getvalue() not in self.seen:
+            self.seen.append(self.getvalue())
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_log_shows_each_event_when_it_comes(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'logs.db'}"
+    create(url, "a")
+    pipe = Pipe()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    writer = threading.Thread(target=write, args=(url, "a", 0.1, *FRAMES))
+    writer.start()
+    assert main(["log", url, "a", "--follow", *options]) == 0
+    writer.join(timeout=10)
+    head, *events = [seen.splitlines() for seen in pipe.seen]
+    assert head[0].startswith("{" if options else "a: open")
+    assert head[-1] == (head[0] if options else "")  # the head, and nothing behind it
+    assert [len(seen) for seen in events] == [len(head) + n for n in range(1, len(events) + 1)]
+    assert len(events) > 20
 
 
 def test_log_stops_a_model_of_another_process(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from streamlib import (
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
+    RateLimits,
     Text,
+    Usage,
 )
 from streamlib.cli import COMMANDS, is_misspelt, main, parse
 from streamlib.cli.arguments import CommandError
@@ -38,6 +40,7 @@ from streamlib.cli.model_options import (
 from streamlib.cli.screen import Screen
 from streamlib.testing import Behaviour, running
 from streamlib_parsers import Response
+from streamlib_parsers.events import Window
 from tests.support.cases import each_case
 from tests.support.shared import ROOT
 from tests.support.terminals import terminal
@@ -513,6 +516,31 @@ def test_screen_draws_markdown_unless_it_is_raw() -> None:
         screen.show(OutputTextDelta(0, 0, "**bold** text"))
         screen.end()
         assert out.getvalue() == expected
+
+
+def test_screen_starts_each_response_without_an_empty_line() -> None:
+    out = Tty()
+    screen = Screen(out, Tty(), is_raw=True)
+    for text in ("one", "two"):
+        screen.show(OutputItemAdded(0, Message("assistant", status="incomplete")))
+        screen.show(OutputTextDelta(0, 0, text))
+        screen.end()
+    assert re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue()) == "one\ntwo\n"
+
+
+def test_status_line_has_what_is_known() -> None:
+    windows = RateLimits(requests=Window(10, 9), tokens=Window(100, 1))
+    usage = Usage(1200, 34)
+    cases: list[tuple[Response, str]] = [
+        (Response(), "[?]"),
+        (Response(model="m", stop_reason="stop", usage=usage), "[m · 1,200 in, 34 out]"),
+        (Response(model="m", stop_reason="length"), "[m · length]"),
+        (Response(model="m", rate_limits=windows), "[m · 9 requests left · 1 tokens left]"),
+    ]
+    for response, line in cases:
+        err = io.StringIO()
+        Screen(io.StringIO(), err).status(response)
+        assert err.getvalue() == f"{line}\n"
 
 
 def test_screen_starts_a_call_below_the_markdown() -> None:

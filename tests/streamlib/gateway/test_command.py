@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from streamlib.cli import main, parse
-from streamlib.cli.gateway import keyless, read_routes
+from streamlib.cli.gateway import keyless, read_routes, set_up_log
 from streamlib.client.auth import variables_of
 from streamlib.gateway import RouteRule, RouteTable, read_file
 from streamlib.gateway.clients.named_clients import ClientTable
+from streamlib.gateway.watch.request_log import JsonFormatter, TextFormatter
 from streamlib.providers import find
+from tests.support.cases import each_case
 
 
 def error_of(capsys: pytest.CaptureFixture[str], *options: str) -> str:
@@ -77,6 +84,60 @@ def test_command_refuses_limits_that_nobody_counts() -> None:
     assert away.returncode == 1
     assert away.stderr.startswith("--limits: Redis: ")
     assert "secret-pass" not in away.stderr
+
+
+@each_case(
+    "option, value, default",
+    [
+        ("log-format", "json", "text"),
+        ("log", "memory:", None),
+        ("state", "off", "memory:"),
+        ("limits", "redis://host", None),
+        ("token-env", "TOKEN", None),
+    ],
+)
+def test_options_of_the_command_are_read(option: str, value: str, default: str | None) -> None:
+    name = option.replace("-", "_")
+    assert vars(parse(["gateway"]))[name] == default
+    assert vars(parse(["gateway", f"--{option}", value]))[name] == value
+
+
+def test_log_has_the_format_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    logger = logging.getLogger("streamlib.gateway")
+    before = logger.level
+    try:
+        set_up_log("json", with_content=True)
+        assert (type(handler.formatter), logger.level) == (JsonFormatter, logging.DEBUG)
+        set_up_log("text", with_content=False)
+        assert (type(handler.formatter), logger.level) == (TextFormatter, logging.INFO)
+    finally:
+        logger.setLevel(before)
+
+
+@pytest.mark.parametrize(("workers", "served"), [("1", "alone"), ("2", "with_workers")])
+def test_more_than_one_worker_is_a_process_of_its_own(
+    workers: str,
+    served: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ran: list[str] = []
+
+    def serve(name: str, *given: Any) -> int:
+        ran.append(name)
+        listener: socket.socket = given[-1]
+        listener.close()
+        return 0
+
+    monkeypatch.setattr("streamlib.cli.gateway.set_up_log", lambda *_, **__: None)
+    for name in ("alone", "with_workers"):
+        monkeypatch.setattr(f"streamlib.cli.gateway._serve_{name}", partial(serve, name))
+    options = ["--port", "0", "--workers", workers, "--route", "*=loopback:*"]
+    assert main(["gateway", *options]) == 0
+    assert ran == [served]
+    assert ("each worker stores reasoning for itself" in capsys.readouterr().err) == (workers > "1")
 
 
 def test_command_makes_a_token_and_its_digest(capsys: pytest.CaptureFixture[str]) -> None:

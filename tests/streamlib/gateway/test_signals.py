@@ -288,6 +288,24 @@ async def test_connection_has_ten_seconds_for_its_headers(monkeypatch: pytest.Mo
     assert (half_sent.is_closed, streaming.is_closed, used.is_closed) == (True, False, False)
 
 
+async def test_server_looks_for_late_headers_once_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uvicorn ticks ten times a second; where there are too many connections, each tick looks."""
+    looks: list[int] = []
+    config = uvicorn.Config("module:app")
+    server = GatewayServer(config, Gateway(), grace=1, connections=1, read_routes=RouteTable)
+    monkeypatch.setattr(server, "_close_waiting", lambda: looks.append(1))
+    counts: list[int] = []
+    for counter in range(30):
+        if counter == 25:
+            server.server_state.connections = {Connection(), Connection()}  # type: ignore[arg-type]
+        await server.on_tick(counter)
+        if len(looks) > len(counts):
+            counts.append(counter)
+    assert counts == [0, 10, 20, 25, 26, 27, 28, 29]
+
+
 async def test_oldest_connections_without_a_request_leave_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
