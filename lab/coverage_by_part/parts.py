@@ -147,7 +147,7 @@ PARTS: Final[Mapping[str, Part]] = {
         "cli",
         "streamlib/gateway/test_command.py",
         "streamlib/gateway/test_signals.py",
-        "streamlib/testing/bench/test_bench.py",
+        "streamlib/testing/bench/test_*.py",
         "streamlib/testing/test_fuzzing.py",
     ),
     "testing": _room("testing"),

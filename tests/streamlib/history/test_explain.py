@@ -25,6 +25,7 @@ from streamlib import (
     Request,
     Response,
     ResponseItem,
+    ServerToolCall,
     StreamError,
     Text,
     ToolSpec,
@@ -391,11 +392,13 @@ def test_breakpoints_are_exact_and_need_no_look_back() -> None:
 
 
 @pytest.mark.parametrize(("marks", "is_read"), [(79, True), (80, False)])
-def test_latest_80_breakpoints_are_looked_for(marks: int, is_read: bool) -> None:
+@pytest.mark.parametrize("first_mark", [0, 1])
+def test_latest_80_breakpoints_are_looked_for(marks: int, is_read: bool, first_mark: int) -> None:
+    """Those behind the text that was kept; its own mark may stand there again."""
     texts = [user(LONG), *[user(f"text {number}") for number in range(marks)]]
     options: Any = {"body": {"prompt_cache_options": {"mode": "explicit"}}, "instructions": None}
     first = request(OPENAI, texts[:1], cache=CacheOptions(breakpoints=[0]), **options)
-    marked = CacheOptions(breakpoints=range(1, marks + 1))
+    marked = CacheOptions(breakpoints=range(first_mark, marks + 1))
     found = explained(first, request(OPENAI, texts, cache=marked, **options))
     assert (found.expected_read.high > 0) == is_read
     assert (found.reason == "look_back_exceeded") != is_read
@@ -411,6 +414,10 @@ def test_last_marks_are_written_one_less_with_the_implicit() -> None:
         later = [texts[0], user("other"), *texts[2:]]
         found = explained(first, request(OPENAI, later, cache=cache, body=body, instructions=None))
         assert found.expected_read == (0, 0)
+        # The second has a mark too, which is written where there are four.
+        later = [*texts[:2], user("other"), *texts[3:]]
+        found = explained(first, request(OPENAI, later, cache=cache, body=body, instructions=None))
+        assert (found.expected_read.low > 2000) == (count == 4)
         early = request(OPENAI, texts[:count], cache=cache, body=body, instructions=None)
         assert explained(early, first).expected_read.low > 2000
 
@@ -470,6 +477,27 @@ def test_usage_replaces_the_estimate() -> None:
         tokens=2410,
     )
     assert (found.expected_read, found.expected_write) == ((2000, 2000), (400, 400))
+
+
+def test_automatic_cache_may_hold_the_turn_of_the_model() -> None:
+    """The later request has it; what the user says then was in no request yet."""
+    highs: list[int] = []
+    for answer, question in (("2", "x"), (LONG, "x"), ("2", LONG)):
+        items = (*ASKED, Message("assistant", (Text(answer),)), user(question))
+        highs.append(explained(request(OLDER), request(OLDER, items)).expected_read.high)
+    assert highs[1] > highs[0] + 2000
+    assert highs[2] == highs[0]
+
+
+@pytest.mark.parametrize("marked", [(None, "auto"), ("auto", None), ("auto", "auto")])
+def test_tool_of_the_provider_is_cached_without_a_mark(marked: tuple[Any, Any]) -> None:
+    """It caches between its own samplings; with marks, less may be read than the sum."""
+    called = Response(items=[ServerToolCall("s", "web_search")], usage=Usage(5000, 10))
+    before, after = (request(cache=cache) for cache in marked)
+    found = explain_cache(before, after, response=called)
+    assert found.cause is None
+    assert found.expected_read.low == 0
+    assert found.expected_read.high >= 5000
 
 
 def test_nothing_is_read_of_what_was_not_written() -> None:

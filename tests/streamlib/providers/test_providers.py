@@ -6,6 +6,7 @@ After a change of values run `python -m lab.provider_pages` and read the differe
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +22,9 @@ from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, re
 from streamlib.client.auth import STYLES
 from streamlib.client.origins import is_own_origin, origin_of
 from streamlib.providers import find, for_model, known, provider, shipped
-from streamlib.providers.models import Traits, traits
+from streamlib.providers.models import CLAUDE, Traits, traits
+from streamlib.providers.names import Charset, fit_names
+from streamlib.providers.websocket import WebSocketSettings
 from streamlib.request.provider_steps import STEPS
 from streamlib.request.schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
@@ -39,6 +42,7 @@ from tests.support.provider_cases import (
 )
 from tests.support.quirks import ABSENT, QUIRKS, Quirk, value_at
 from tests.support.sdks import reader_of
+from tests.support.shared import ROOT
 
 EACH = pytest.mark.parametrize("service", providers(), ids=lambda service: service.name)
 
@@ -111,6 +115,22 @@ def test_model_without_a_colon_error_shows_the_format() -> None:
         build(Prompt("hi"), "claude-opus-5")
 
 
+@each_case(
+    "model, suggestion",
+    [
+        ("openai/gpt-5", ": write 'openai:gpt-5'"),
+        ("nobody/gpt-5", ""),
+        ("openai", ""),
+        ("Claude-opus-5", ": write 'anthropic:Claude-opus-5'"),
+        ("some-model", ""),
+    ],
+)
+def test_error_says_how_a_known_model_is_written(model: str, suggestion: str) -> None:
+    with pytest.raises(StreamError) as caught:
+        build(Prompt("hi"), model)
+    assert str(caught.value).partition(": write")[1:] == suggestion.partition(": write")[1:]
+
+
 def test_register_takes_three_lines() -> None:
     mine = Provider(name="acme", base_url="https://api.acme.example/v1", key_env=("ACME_API_KEY",))
     register(mine)
@@ -125,6 +145,42 @@ def test_given_provider_wins_over_registered_over_shipped() -> None:
     assert known([own])["mistralai"].base_url == "https://own.example"
     request = build(Prompt("hi"), "mistral:m", providers=(own,))
     assert request.url == "https://own.example/chat/completions"
+
+
+# --- names that a wire takes ---
+
+LED = Charset("a-z0-9_", 12, lead="a-z_")
+SHORT = Charset("a-z0-9", 12, shortest=2)
+
+
+@each_case(
+    "name, charset, fitted",
+    [
+        ("abc", LED, "abc"),
+        ("", LED, "_"),
+        ("1a", LED, "_1a"),
+        ("a b", LED, "a_b"),
+        ("a" * 12, LED, "a" * 12),
+        ("a b456789012", LED, "a_b456789012"),
+        ("ab" * 7, LED, "aba_" + sha256(b"ab" * 7).hexdigest()[:8]),
+        ("ab", SHORT, "ab"),
+        ("a", SHORT, sha256(b"a").hexdigest()[:12]),
+    ],
+)
+def test_name_is_changed_where_the_wire_refuses_it(
+    name: str, charset: Charset, fitted: str
+) -> None:
+    assert fit_names([name], charset).get(name, name) == fitted
+
+
+@given(st.lists(st.text("aB1_ é", max_size=15)), st.sampled_from([LED, SHORT, Charset()]))
+def test_names_fit_and_stay_apart(names: list[str], charset: Charset) -> None:
+    changed = fit_names(names, charset)
+    fitted = [changed.get(name, name) for name in dict.fromkeys(names)]
+    assert len({*fitted}) == len(fitted)
+    for name in fitted:
+        assert charset.shortest <= len(name) <= charset.longest
+        assert fit_names([name], charset) == {}
 
 
 # --- values ---
@@ -142,6 +198,14 @@ def test_provider_values_are_consistent(service: Provider) -> None:
     for start, variant in service.model_overrides.items():
         changed = for_model(service, f"{start}-x")
         assert [getattr(changed, field) for field in variant] == list(variant.values())
+
+
+def test_servers_of_open_models_leave_calls_in_the_text() -> None:
+    """A dialect is looked for in what these send; the others' calls are typed."""
+    servers = {service.name for service in providers() if not service.parses_calls}
+    own = {"llamacpp", "lmstudio", "ollama", "sglang", "vllm", "custom"}
+    hosts = {"deepinfra", "fireworks", "huggingface", "nous", "novita", "nvidia", "openrouter"}
+    assert servers == own | hosts | {"sambanova", "together", "xai"}
 
 
 @EACH
@@ -221,8 +285,8 @@ def test_steps_do_not_change_the_prompt() -> None:
 # --- traits ---
 
 
-@pytest.mark.parametrize(
-    ("model", "trait", "value"),
+@each_case(
+    "model, trait, value",
     [
         ("gpt-5-mini", "completion_tokens", True),
         ("gpt-4o", "completion_tokens", False),
@@ -240,10 +304,43 @@ def test_steps_do_not_change_the_prompt() -> None:
         ("grok-4.3", "efforts", ("low", "medium", "high")),
         ("x-ai/grok-4-fast-non-reasoning", "thinking", ()),
         ("nobody-knows-it", "sampling", True),
+        # From gpt-5.1 to gpt-5.4 they think where a level is asked for.
+        ("gpt-5", "thinking_default", True),
+        ("gpt-5.1", "thinking_default", False),
+        ("gpt-5.2", "thinking_default", False),
+        ("gpt-5.3", "thinking_default", False),
+        ("gpt-5.4", "thinking_default", False),
+        ("gpt-5.5", "thinking_default", True),
+        ("gpt-6", "thinking_default", True),
+        ("gemini-2.5-pro", "penalties", True),
+        ("gemini-3-pro", "penalties", False),
+        ("gemini-3-pro", "sampling", True),
+        ("gemini-3.5-flash-lite", "sampling", False),
+        ("gemini-3.6-flash", "sampling", False),
+        ("gemini-3.7-flash", "sampling", False),
+        ("gemini-3.8-flash", "sampling", False),
+        ("gemini-4-flash", "sampling", False),
+        ("gemini-4-argon", "sampling", False),
+        ("gemini-4-carbon", "sampling", False),
     ],
 )
 def test_traits_of_known_models(model: str, trait: str, value: Any) -> None:
     assert getattr(traits(model), trait) == value
+
+
+def test_newer_claudes_take_system_messages_and_no_sampling() -> None:
+    system: set[str] = set()
+    sampling: set[str] = set()
+    for name in CLAUDE:
+        if traits(name).system_role:
+            system.add(name.removeprefix("claude-"))
+        if traits(name).sampling:
+            sampling.add(name.removeprefix("claude-"))
+    fables = {"fable-5", "fable-5-1", "fable-5-2", "mythos-5", "mythos-5-1", "mythos-5-2"}
+    assert system == {"opus-4-8", "opus-5", "opus-5-5", *fables}
+    opus = {"opus-4", "opus-4-1", "opus-4-5", "opus-4-6"}
+    sonnet = {"sonnet-4", "sonnet-4-5", "sonnet-4-6"}
+    assert sampling == {"3", "3-7", "haiku-4-5", *opus, *sonnet}
 
 
 def test_callers_traits_win_over_the_librarys() -> None:
@@ -373,6 +470,26 @@ def test_quirk_names_are_unique() -> None:
 
 
 # --- pages ---
+
+
+def test_limits_of_websockets_are_those_of_the_page() -> None:
+    page = (ROOT / "docs" / "websocket.md").read_text(encoding="utf-8")
+    written: dict[str, list[str]] = {}
+    for line in page.splitlines():
+        cells = [cell.strip(" `") for cell in line.strip("|").split("|")]
+        if len(cells) == 4:
+            written[cells[3]] = cells[1:3]
+    openai = shipped()["openai"].websocket
+    assert openai == shipped()["loopback"].websocket
+    assert openai is not None
+    for column, settings in enumerate((openai, WebSocketSettings())):
+        shown = {
+            "lanes": str(settings.lanes or "none"),
+            "in_flight": str(settings.in_flight),
+            "seconds": f"{(settings.seconds or 0) / 60:g} minutes",
+            "buffered_bytes": f"{settings.buffered_bytes / 2**20:g} MiB",
+        }
+        assert {field: written[field][column] for field in shown} == shown
 
 
 def test_page_equals_the_generated_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ from streamlib.recording import (
     load_events,
     save,
 )
-from streamlib.recording.files import kept_headers
-from streamlib.recording.replay import random_pieces
+from streamlib.recording.files import kept_headers, parse, read, read_rest
+from streamlib.recording.replay import faulty_chunks, random_pieces
 from streamlib.testing import MODEL, loopback, replay
 from streamlib.transport.deadlines import Deadlines
+from streamlib.wires.faults import MALFORMED
+from tests.support.cases import each_case
 from tests.support.response_bodies import MESSAGE
 from tests.support.shared import ROOT
 
@@ -148,6 +151,53 @@ def test_load_raises_value_error_on_other_files(data: bytes, tmp_path: Path) -> 
         load(path)
 
 
+LINES = dump(Recording(200, {}, (Chunk(0.0, b"a"), Chunk(0.5, b"b")))).splitlines(keepends=True)
+"""The first line, one for each chunk, and the end."""
+WHOLE = b"".join(LINES)
+
+
+@each_case(
+    "data, problem",
+    [
+        (b"".join([*LINES[:2], b"{\n", LINES[3]]), "line 3 cannot be read: "),
+        (WHOLE + b"".join(LINES[:2]), "it stops before the end of a recording, at line 6"),
+        (WHOLE.replace(b'_recording":1', b'_recording":9'), "line 4 cannot be read: version 9 of"),
+        (b"data: x\n\n", "it does not begin with streamlib_recording"),
+        (b" \n", "it is empty"),
+        (b'{"streamlib_history":1}', "it is a saved history (read it with History.load)"),
+        (b'{"type":"completed","seq":0}\n', "it is an event log (read it with load_events)"),
+        (b'{"type":"fire"}\n', "it does not begin with streamlib_recording"),
+        (b'{ "format": "streamlib.inspection/1"}', "it is an inspection document"),
+    ],
+)
+def test_file_that_cannot_be_read_is_explained(data: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(problem)):
+        parse(data)
+
+
+@each_case(
+    "rest, body, reason",
+    [
+        (LINES[:1], b"", "is truncated at line 5"),
+        (LINES[:3], b"ab", "is truncated at line 7"),
+        # A last line without its line end was cut in the middle.
+        ([*LINES[:2], LINES[2][:9]], b"a", "is truncated at line 7"),
+        ([*LINES[:2], LINES[2][:9], b"\n"], b"a", "cannot be read from line 7 on"),
+        ([*LINES[:2], b"{}\n", LINES[3]], b"a", "cannot be read from line 7 on"),
+        ([*LINES[:2], b"{}\n", LINES[3][:5]], b"a", "cannot be read from line 7 on"),
+    ],
+)
+def test_rest_of_a_damaged_file_is_read(rest: list[bytes], body: bytes, reason: str) -> None:
+    data = WHOLE + b"".join(rest)
+    complete, _ = read(data)
+    assert len(complete) == 1
+    found = read_rest(data, complete)
+    assert found is not None
+    assert (found.recording.body, found.recording.end) == (body, "recording_truncated")
+    assert found.reason == f"the recording itself {reason}"
+    assert read_rest(WHOLE + LINES[0][:9], complete) is None
+
+
 def test_load_all_reads_several_recordings(tmp_path: Path) -> None:
     path = tmp_path / "responses.jsonl"
     both = [from_body(b"one"), from_body(b"two", status=429)]
@@ -211,7 +261,11 @@ def test_recording_of_a_body_has_the_kept_headers_alone() -> None:
 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
-    [(503, b"<html>busy</html>", "overloaded"), (401, b"", "authentication")],
+    [
+        (503, b"<html>busy</html>", "overloaded"),
+        (401, b"", "authentication"),
+        (400, b"no", "invalid_request"),
+    ],
 )
 def test_recorded_error_has_the_kind_of_its_status(status: int, body: bytes, kind: str) -> None:
     recording = from_body(body, status=status)
@@ -247,6 +301,79 @@ def test_wrong_argument_of_a_replay_is_refused(
     with pytest.raises(TypeError) as raised:
         Replay(from_body(b"x"), *recordings, **options)
     assert str(raised.value) == message
+
+
+@each_case(
+    "options",
+    [
+        {"split": 0},
+        {"split": True},
+        {"split": 1.5},
+        {"split": "half"},
+        {"speed": -1},
+        {"speed": float("nan")},
+        {"at": -1},
+        {"failing": -1},
+        {"fault": "fire"},
+    ],
+)
+def test_value_that_a_replay_cannot_have_is_refused(options: dict[str, Any]) -> None:
+    [name] = options
+    with pytest.raises(ValueError, match=name):
+        Replay(from_body(b"x"), **options)
+
+
+async def replayed_chunks(transport: Replay) -> tuple[list[bytes], str | None]:
+    """What one request gets, and the error in which it ends."""
+    response = await transport.send("POST", "https://host/x", {}, b"", Deadlines())
+    received: list[bytes] = []
+    try:
+        async for data in response.chunks:
+            received.append(data)
+    except ConnectionError as error:
+        return received, str(error)
+    return received, None
+
+
+async def test_each_request_is_split_at_other_offsets() -> None:
+    transport = Replay(from_body(MESSAGE), split="random")
+    for seed in range(3):
+        expected = [piece for piece in random_pieces(MESSAGE, seed) if piece]
+        assert await replayed_chunks(transport) == (expected, None)
+    assert sorted(map(len, random_pieces(b"abc", 0, most=1)))[1:] == [3]
+
+
+FRAMES = tuple(Chunk(number / 4, b"data: %d\n\n" % number) for number in range(4))
+"""Of nine bytes each."""
+BODY = b"".join([chunk.data for chunk in FRAMES])
+
+
+@each_case(
+    "fault, sent, end",
+    [
+        ("truncate", BODY[:18], None),
+        ("disconnect", BODY[:22], "the recording ends here: the connection was reset (fault)"),
+        ("malformed", BODY[:18] + MALFORMED + BODY[18:], "the recording ends here: ReadError"),
+    ],
+)
+async def test_fault_comes_after_so_many_events(fault: Any, sent: bytes, end: str | None) -> None:
+    recording = Recording(200, {}, FRAMES, end="ReadError", wire_api="chat")
+    transport = Replay(recording, fault=fault, at=2, failing=1)
+    received, error = await replayed_chunks(transport)
+    assert (b"".join(received), error) == (sent, end)
+    received, error = await replayed_chunks(transport)
+    assert (b"".join(received), error) == (BODY, "the recording ends here: ReadError")
+
+
+def test_chunks_before_a_fault_keep_their_times() -> None:
+    assert faulty_chunks(FRAMES, "chat", "truncate", 2) == list(FRAMES[:2])
+    cut = Chunk(0.5, BODY[18:22])
+    assert faulty_chunks(FRAMES, "chat", "disconnect", 2) == [*FRAMES[:2], cut]
+    inserted = [*FRAMES[:2], Chunk(0.25, MALFORMED), *FRAMES[2:]]
+    assert faulty_chunks(FRAMES, "chat", "malformed", 2) == inserted
+    assert faulty_chunks(FRAMES, "chat", "malformed", 0) == [Chunk(0.0, MALFORMED), *FRAMES]
+    # Without a wire the body is one frame.
+    assert faulty_chunks(FRAMES, None, "disconnect", 2) == list(FRAMES[:2])
 
 
 async def test_truncated_recording_replays_as_truncated() -> None:

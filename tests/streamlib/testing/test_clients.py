@@ -12,11 +12,21 @@ from streamlib import Client, StreamError, WireApi, encode_all
 from streamlib.client.retry import NO_RETRY
 from streamlib.recording import Recording, from_body
 from streamlib.request.prompt import Prompt
-from streamlib.testing import MODEL, ClientOptions, Fault, echo_response, loopback, replay, scripted
+from streamlib.testing import (
+    MODEL,
+    ClientOptions,
+    Fault,
+    echo_response,
+    loopback,
+    replay,
+    scripted,
+    sync_loopback,
+)
 from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.faults import fault_index
 from streamlib_parsers.classification import classify
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.support.cases import each_case
 
 FAULTS: Final = get_args(Fault)
 KINDS: Final = {
@@ -159,6 +169,12 @@ def test_misspelt_options_are_type_errors_at_the_call() -> None:
         replay(one_chunk("chat"), http=None)
     with pytest.raises(TypeError, match="spilt"):
         replay(one_chunk("chat"), **untyped({"spilt": 1}))
+
+
+@each_case("wire_api", WIRE_APIS)
+def test_sync_loopback_serves_every_wire(wire_api: WireApi) -> None:
+    with sync_loopback(wire_api, turns=["Hello"], client=ONCE) as client:
+        assert client.text("Hi.", MODEL) == "Hello"
 
 
 def test_options_of_a_client_are_all_typed() -> None:

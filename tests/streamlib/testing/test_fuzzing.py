@@ -255,6 +255,12 @@ def test_fuzz_refuses_what_is_no_parser(parser: Callable[..., Any]) -> None:
         fuzz(parser, seconds=0.1)
 
 
+def test_equal_findings_are_one_in_a_set() -> None:
+    one, other = (FuzzFinding("t", "any partition", "", b"ab", (1,)) for _ in range(2))
+    assert len({one, other}) == 1
+    assert one.chunks == [b"a", b"b"]
+
+
 def test_finding_shows_results_as_they_are() -> None:
     text = difference([0, "é"], [0])
     assert text == 'result 1: unsplit "é", split nothing'

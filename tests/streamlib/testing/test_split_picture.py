@@ -9,8 +9,9 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamlib.testing.fuzz_targets import target_of
 from streamlib.testing.fuzzing import FuzzFinding, fuzz
-from streamlib.testing.split_picture import CELL, draw
+from streamlib.testing.split_picture import CELL, draw, readings
 from streamlib.testing.svg import LEFT, WIDTH
 from tests.support.cases import each_case
 
@@ -76,6 +77,15 @@ def test_picture_shows_what_came_out_each_time() -> None:
     title = picture.find(f"{SVG}title")
     assert title is not None
     assert "Cut after byte 1" in (title.text or "")
+
+
+@each_case(
+    "text, offset, differs",
+    [("é\n", 1, 0), ("a\né\n", 3, 1), ("a\nb\né\nc\n", 5, 2), ("a\nb\n", 3, None), ("a", 1, None)],
+)
+def test_first_result_that_differs_is_named(text: str, offset: int, differs: int | None) -> None:
+    unsplit, split = readings(target_of(Decodes), found(text.encode(), offset))
+    assert (unsplit.differs, split.differs) == (differs, differs)
 
 
 def test_picture_of_an_error_shows_the_error() -> None:

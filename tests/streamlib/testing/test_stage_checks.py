@@ -51,6 +51,8 @@ from streamlib.pipeline import (
 )
 from streamlib.pipeline import replace as replace_text
 from streamlib.testing.stage_checks import StageViolation, check_stage
+from streamlib.testing.stage_samples import samples
+from tests.support.cases import each_case
 
 
 class Machine:
@@ -698,6 +700,16 @@ def test_check_stage_checks_the_texts_it_is_given() -> None:
     check_stage(map_events(found))
     with pytest.raises(StageViolation):
         check_stage(map_events(found), texts=["say xyzzy again"])
+
+
+@each_case(
+    "text, said", [("ab 12", "a"), ("one two", "one tw"), ("12 34 5", "1"), ("a b c d", "a")]
+)
+def test_sample_breaks_off_within_a_word(text: str, said: str) -> None:
+    [sample] = [sample for sample in samples([text]) if sample.name == "cut off"]
+    for events in sample.variants:
+        deltas = [event.delta for event in events if isinstance(event, OutputTextDelta)]
+        assert "".join(deltas) == said
 
 
 def test_check_stage_makes_up_responses() -> None:

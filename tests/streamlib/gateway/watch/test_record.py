@@ -155,6 +155,28 @@ def test_key_is_masked_however_it_is_written() -> None:
         assert chunk.data == frames.replace(written.encode(), b"***")
 
 
+def test_key_with_characters_beyond_16_bits_is_masked() -> None:
+    key = "pass-\U0001f600-word"
+    for written in (key, key.replace("\U0001f600", "\\uD83D\\ude00")):
+        assert masked_request(f'{{"a":"{written}"}}'.encode(), {key}) == b'{"a":"***"}'
+        [chunk] = masked_chunks([Chunk(0.0, f"data: {written}".encode())], {key}, is_stream=True)
+        assert chunk.data == b"data: ***"
+
+
+def test_body_without_a_key_is_recorded_byte_for_byte() -> None:
+    body = b'{ "a": 1.0, "b": "\\u0061" }'
+    assert masked_request(body, {"canary-of-a-key"}) == body
+
+
+def test_other_threads_run_while_escaped_keys_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    yielded: list[float] = []
+    monkeypatch.setattr("streamlib.recording.masked_bodies.time.sleep", yielded.append)
+    lines = b"data: canary\\/key\n" * 3
+    [chunk] = masked_chunks([Chunk(0.0, lines)], {"canary/key"}, is_stream=True)
+    assert b"canary" not in chunk.data
+    assert yielded == [0, 0, 0]
+
+
 def test_field_with_the_name_of_a_key_is_masked() -> None:
     tool = {"type": "mcp", "authorization": "plain-word", "headers": {"X-Api-Key": "plain-word"}}
     schema = {"properties": {"password": {"type": "string"}}}

@@ -91,6 +91,8 @@ def test_rollback_drops_turns(turns: int, expected: list[str]) -> None:
         event(type="thread_rolled_back", num_turns=turns),
     )
     assert texts(transcript) == expected
+    reported = [f"line 6: {min(turns, 2)} turns were rolled back"] if turns else []
+    assert [f"{change.path}: {change.reason}" for change in transcript.report] == reported
 
 
 def test_early_rollout_has_bare_items() -> None:

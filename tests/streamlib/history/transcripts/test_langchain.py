@@ -195,6 +195,13 @@ def test_written_messages_have_what_langchain_wants() -> None:
         {"name": "ls", "id": "c", "args": {"a": 1}, "type": "tool_call"}
     ]
     assert dumped[3]["data"]["status"] == "error"
+    assert [dumped[index]["data"]["content"] for index in (0, 1, 3)] == ["Be brief.", "Go", "x"]
+    several = user("Look", Image(data=PIXEL, media_type="image/png"))
+    [two] = dump_transcript([several], "langchain")
+    picture = {"type": "image", "base64": PIXEL, "mime_type": "image/png"}
+    assert two["data"]["content"] == [{"type": "text", "text": "Look"}, picture]
+    [none] = dump_transcript([Message("user", ())], "langchain")
+    assert none["data"]["content"] == []
 
 
 def test_two_calls_with_one_id_are_refused() -> None:

@@ -107,6 +107,19 @@ def test_curve_has_a_line_of_medians_and_a_band() -> None:
     assert {OURS, "mine:Parser", "a & b.sse"} <= set(words(chart.drawing("s", CURVE, RESULT)))
 
 
+def test_words_below_a_curve_are_in_its_picture() -> None:
+    panel = chart.curve("speed", CURVE)
+    heights: dict[str, float] = {}
+    for part in panel.parts:
+        if part.startswith("<text"):
+            text = ET.fromstring(part)
+            heights[text.text or ""] = float(text.get("y") or 0)
+    below = [heights[word] for word in ("B1", "bytes in a chunk", OURS, "mine:Parser")]
+    assert below == sorted(below)
+    assert max(heights.values()) < panel.height
+    assert min(heights.values()) > 0
+
+
 def test_words_of_a_curve_hold_its_numbers() -> None:
     title = ET.fromstring(chart.drawing("speed", CURVE, RESULT)).find(f"{SVG}title")
     assert title is not None

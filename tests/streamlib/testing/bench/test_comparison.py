@@ -92,6 +92,21 @@ def test_rows_of_only_one_run_are_named() -> None:
     assert [told.partition(",")[0] for told in alone] == ["only in A: old", "only in B: new"]
 
 
+def test_rate_is_compared_where_no_time_is() -> None:
+    both, alone = compare(
+        result_of(rate_of(STEADY), time_of(STEADY, unit="bytes")),
+        result_of(rate_of(STEADY), time_of(STEADY, unit="bytes")),
+    )
+    assert [each.a.unit for each in both] == ["MB/s"]
+    assert alone == []
+
+
+def test_spread_of_one_round_is_its_ratio() -> None:
+    assert Comparison(time_of([2.0]), time_of([3.0])).spread == (1.5, 1.5)
+    # The middle half of two rounds is inside of them.
+    assert Comparison(time_of([1.0, 1.0]), time_of([1.0, 5.0])).spread == (2.0, 4.0)
+
+
 def test_differences_of_the_machines_are_named() -> None:
     assert differences(result_of(), result_of(streamlib="2", load="9")) == []
     assert differences(result_of(), result_of(build="compiled", cpu="y")) == [

@@ -167,8 +167,8 @@ def test_curve_has_every_size_up_to_the_whole_body() -> None:
     body = feed.of_workload(WORKLOADS["tiny-chunks"])
     length = sum(map(len, body.events))
     sizes = curve.sizes_for(body)
-    assert sizes == sorted(sizes)
-    assert sizes[0] == 1
+    assert sizes == [4**power for power in range(len(sizes))]
+    assert list(curve.SIZES) == [4**power for power in range(9)]
     assert sizes[-2] < length <= sizes[-1] or sizes[-1] == curve.SIZES[-1]
     for case in curve.cases([body]):
         assert b"".join(case.chunks) == b"".join(body.events)

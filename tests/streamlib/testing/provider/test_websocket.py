@@ -159,6 +159,18 @@ async def test_no_message_ends_the_provider() -> None:
 
 
 @pytest.mark.anyio
+async def test_response_that_has_ended_cannot_be_steered() -> None:
+    async with running() as url, connected(url + "/v1") as connection:
+        async with connection.stream("x") as stream:
+            async for _ in stream:
+                pass
+        ended = stream.response.response_id or ""
+        with pytest.raises(StreamError) as raised:
+            await connection.steer(ended, "y")
+    assert raised.value.code == "response_already_completed"
+
+
+@pytest.mark.anyio
 async def test_another_path_has_no_websocket() -> None:
     async with running() as url:
         with pytest.raises(StreamError) as raised:

@@ -87,6 +87,12 @@ CASES: Final = (
         body(THOUGHT, CALL, RESULT),
         "missing a thought_signature",
     ),
+    Case(  # nothing is before it
+        interactions.check_signed_calls,
+        {**body(), "input": [CALL, RESULT]},
+        {**body(), "input": [THOUGHT, CALL, RESULT]},
+        "missing a thought_signature: input[0]",
+    ),
     Case(
         interactions.check_settings,
         body(generation_config={"top_k": 1}),

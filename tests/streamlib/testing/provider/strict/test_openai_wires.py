@@ -23,6 +23,7 @@ from tests.support.strict_cases import (
 GPT: Final = "gpt-5.5"
 SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "string"}}}
 STRICT_SCHEMA: Final = {**SCHEMA, "required": ["a"], "additionalProperties": False}
+CLOSED_SCHEMA: Final = {"type": "object", "additionalProperties": False}
 
 # --- Responses ---
 
@@ -310,6 +311,18 @@ CHAT_CASES: Final = (
         chat.check_tools,
         chat_body(tools=[chat_tool(strict=True)]),
         chat_body(tools=[chat_tool(strict=True, parameters=STRICT_SCHEMA)]),
+        "'additionalProperties' is required",
+    ),
+    Case(  # an object without properties
+        chat.check_tools,
+        chat_body(tools=[chat_tool(strict=True, parameters={"type": "object"})]),
+        chat_body(tools=[chat_tool(strict=True, parameters=CLOSED_SCHEMA)]),
+        "'additionalProperties' is required",
+    ),
+    Case(  # properties without a type
+        chat.check_response_format,
+        chat_body(response_format=output_format({"properties": {}})),
+        chat_body(response_format=output_format(CLOSED_SCHEMA)),
         "'additionalProperties' is required",
     ),
     Case(
