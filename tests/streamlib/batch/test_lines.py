@@ -111,7 +111,9 @@ def test_batch_that_would_be_refused_is_an_error(
 
 def test_limits_are_those_of_the_page() -> None:
     page = (ROOT / "docs" / "batches.md").read_text(encoding="utf-8")
-    for provider, form in FORMS.items():
+    for model, wire_api in MODELS.values():
+        provider = batch_lines(PROMPTS, model, wire_api=wire_api).provider
+        form = FORMS[provider]
         [row] = [line for line in page.splitlines() if line.startswith(f"| `{provider}` |")]
         row = row.replace(" 2 GB", " 2,000 MB")
         if form.most is not None:

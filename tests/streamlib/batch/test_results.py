@@ -79,6 +79,10 @@ GOOD: dict[str, Any] = {
 }
 
 
+READ_AS = {"anthropic": "messages", "google": "gemini"}
+"""Provider -> the wire of its bodies; of the others the name of the case has it."""
+
+
 @each_case("name", GOOD)
 @each_case("form", ["bytes", "text", "dict"])
 def test_response_is_typed(name: str, form: str) -> None:
@@ -89,6 +93,10 @@ def test_response_is_typed(name: str, form: str) -> None:
     assert (row.id, row.error, row.line) == ("a", None, 1)
     assert row.response is not None
     assert (row.response.text, row.response.status) == ("hi", "completed")
+    origin = row.response.items[0].origin
+    assert origin is not None
+    provider, _, wire_api = name.partition(" ")
+    assert origin.wire_api == READ_AS.get(provider, wire_api)
 
 
 FAILED: dict[str, tuple[Any, str, bool]] = {
@@ -204,6 +212,7 @@ def test_failure_has_its_kind_and_retryable(name: str) -> None:
 @each_case(
     "line, status, code",
     [
+        (FAILED["openai late"][0], 408, "request_timeout"),
         ({"key": "a", "error": {"code": 4, "message": "no"}}, 504, "4"),
         ({"key": "a", "error": {"code": 8, "message": "no"}}, 429, "8"),
         ({"key": "a", "error": {"code": 13, "message": "no"}}, 500, "13"),
@@ -222,6 +231,18 @@ def test_number_of_an_error_becomes_its_status(
     [row] = read_batch([line])
     assert row.error is not None
     assert (row.error.status, row.error.code) == (status, code)
+    assert row.error.message == "no"
+
+
+def test_request_that_was_not_run_has_the_providers_words() -> None:
+    line: dict[str, Any] = {"custom_id": "a", "error": {"code": "batch_expired"}}
+    [silent] = read_batch([line])
+    line["error"]["message"] = "late"
+    [told] = read_batch([line])
+    assert silent.error is not None
+    assert told.error is not None
+    assert told.error.message == "late"
+    assert silent.error.message == "the batch expired before this request was run"
 
 
 def test_names_and_origin_are_those_that_were_sent() -> None:

@@ -125,7 +125,7 @@ def test_model_without_a_colon_error_shows_the_format() -> None:
         ("some-model", ""),
     ],
 )
-def test_error_says_how_a_known_model_is_written(model: str, suggestion: str) -> None:
+def test_error_suggests_the_provider_of_a_model(model: str, suggestion: str) -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt("hi"), model)
     assert str(caught.value).partition(": write")[1:] == suggestion.partition(": write")[1:]
