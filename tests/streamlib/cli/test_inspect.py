@@ -365,14 +365,24 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("total", "line"), [(1000, "reading x: 50%"), (None, "reading x: 500")])
-def test_progress_shows_long_work_and_erases_its_line(total: int | None, line: str) -> None:
+@pytest.mark.parametrize(
+    ("total", "done", "line"),
+    [
+        (1000, 500, "reading x: 50%"),
+        (None, 500, "reading x: 500"),
+        (1, 1, "reading x: 100%"),
+        (0, 0, "reading x: 0%"),
+    ],
+)
+def test_progress_shows_long_work_and_erases_its_line(
+    total: int | None, done: int, line: str
+) -> None:
     err, now = Terminal(), [0.0]
     with Progress("reading x", total, err, lambda: now[0]) as progress:
         progress.update(100)
         assert err.getvalue() == "", "short work shows nothing"
         now[0] = 1.0
-        progress.update(500)
+        progress.update(done)
         progress.update(600)
         assert err.getvalue() == f"\r\x1b[K{line}", "at most ten lines a second"
     assert err.getvalue().endswith("\r\x1b[K")

@@ -17,6 +17,7 @@ from streamlib import (
     Document,
     ErrorInfo,
     FunctionCall,
+    FunctionCallArgumentsDelta,
     History,
     Image,
     Message,
@@ -513,6 +514,7 @@ def test_screen_draws_markdown_unless_it_is_raw() -> None:
     for is_raw, expected in ((True, "**bold** text\n"), (False, "\x1b[1mbold\x1b[0m text\r\n")):
         out = Tty()
         screen = Screen(out, Tty(), is_raw=is_raw)
+        assert screen.draws_markdown == (not is_raw)
         screen.show(OutputTextDelta(0, 0, "**bold** text"))
         screen.end()
         assert out.getvalue() == expected
@@ -526,6 +528,18 @@ def test_screen_starts_each_response_without_an_empty_line() -> None:
         screen.show(OutputTextDelta(0, 0, text))
         screen.end()
     assert re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue()) == "one\ntwo\n"
+
+
+def test_screen_ends_the_line_of_a_call_that_was_shown() -> None:
+    out = io.StringIO()
+    screen = Screen(out, io.StringIO())
+    screen.show(OutputItemAdded(0, FunctionCall("c", "look", status="incomplete")))
+    screen.show(FunctionCallArgumentsDelta(0, "{}"))
+    screen.show(OutputItemDone(0, FunctionCall("c", "look", "{}")))
+    screen.show(OutputTextDelta(1, 0, "found"))
+    assert not screen.draws_markdown
+    screen.end()
+    assert out.getvalue() == "→ look {}\nfound\n"
 
 
 def test_status_line_has_what_is_known() -> None:

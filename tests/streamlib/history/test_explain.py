@@ -492,7 +492,7 @@ def test_automatic_cache_may_hold_the_turn_of_the_model() -> None:
 @pytest.mark.parametrize("marked", [(None, "auto"), ("auto", None), ("auto", "auto")])
 def test_tool_of_the_provider_is_cached_without_a_mark(marked: tuple[Any, Any]) -> None:
     """It caches between its own samplings; with marks, less may be read than the sum."""
-    called = Response(items=[ServerToolCall("s", "web_search")], usage=Usage(5000, 10))
+    called = Response(items=(ServerToolCall("s", "web_search"),), usage=Usage(5000, 10))
     before, after = (request(cache=cache) for cache in marked)
     found = explain_cache(before, after, response=called)
     assert found.cause is None

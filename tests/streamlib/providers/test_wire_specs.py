@@ -28,8 +28,12 @@ from tests.support.cases import each_case
 from tests.support.clients import MemoryTransport, make_client
 from tests.support.gateways import weather_chunks, weather_events
 
-LONGEST_ID: dict[WireApi, int] = dict.fromkeys(WIRE_SPECS, 64)
-LONGEST_ID |= {"chat": 256, "ollama": 256, "cohere": 256}
+LONGEST_ID: dict[WireApi, int] = {
+    **dict.fromkeys(WIRE_SPECS, 64),
+    "chat": 256,
+    "ollama": 256,
+    "cohere": 256,
+}
 
 
 @each_case("wire_api", WIRE_SPECS)
