@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import streamlib.recording
-from streamlib import Client, Failed, Prompt, RateLimits, StreamError
+from streamlib import Client, Failed, Prompt, RateLimits, StreamError, accumulate
 from streamlib.client.retry import NO_RETRY
 from streamlib.recording import (
     Chunk,
@@ -216,6 +216,7 @@ async def test_replay_answers_requests_with_recordings_in_turn(tmp_path: Path) -
     async with replay(tmp_path / "a") as client:
         texts = [(await client.respond("hi", model=MODEL)).text for _ in range(3)]
     assert texts[0] == texts[2] != texts[1]
+    assert texts[0] == accumulate(load_all(tmp_path / "a")[0].events()).text
 
 
 @pytest.mark.parametrize(
