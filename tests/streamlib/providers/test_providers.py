@@ -328,10 +328,13 @@ def test_traits_of_known_models(model: str, trait: str, value: Any) -> None:
     assert getattr(traits(model), trait) == value
 
 
-def test_newer_claudes_take_system_messages_and_no_sampling() -> None:
+def test_newer_claudes_take_system_messages_and_less_else() -> None:
     system: set[str] = set()
     sampling: set[str] = set()
+    prefill: set[str] = set()
     for name in CLAUDE:
+        if traits(name).prefill:
+            prefill.add(name.removeprefix("claude-"))
         if traits(name).system_role:
             system.add(name.removeprefix("claude-"))
         if traits(name).sampling:
@@ -341,6 +344,7 @@ def test_newer_claudes_take_system_messages_and_no_sampling() -> None:
     opus = {"opus-4", "opus-4-1", "opus-4-5", "opus-4-6"}
     sonnet = {"sonnet-4", "sonnet-4-5", "sonnet-4-6"}
     assert sampling == {"3", "3-7", "haiku-4-5", *opus, *sonnet}
+    assert prefill == sampling - {"opus-4-6", "sonnet-4-6"}
 
 
 def test_callers_traits_win_over_the_librarys() -> None:
