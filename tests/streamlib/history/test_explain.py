@@ -332,6 +332,7 @@ def test_entries_over_20_blocks_back_are_not_found(added: int, is_read: bool) ->
     found = explained(request(), request(items=items))
     assert (found.expected_read.high > 0) == is_read
     assert (found.reason == "look_back_exceeded") != is_read
+    assert is_read or found.cause == "over 20 blocks since a written mark"
 
 
 MINIMUMS = [
@@ -402,6 +403,7 @@ def test_latest_80_breakpoints_are_looked_for(marks: int, is_read: bool, first_m
     found = explained(first, request(OPENAI, texts, cache=marked, **options))
     assert (found.expected_read.high > 0) == is_read
     assert (found.reason == "look_back_exceeded") != is_read
+    assert is_read or found.cause == "over 80 blocks since a written mark"
 
 
 def test_last_marks_are_written_one_less_with_the_implicit() -> None:

@@ -105,6 +105,14 @@ def test_early_rollout_has_bare_items() -> None:
     assert (transcript.instructions, texts(transcript)) == ("Code.", ["A"])
 
 
+def test_mail_of_another_agent_is_a_message_of_the_user() -> None:
+    mail = {"type": "inter_agent_communication", "payload": {"content": "Look.", "author": "b"}}
+    transcript = load(META, mail)
+    assert texts(transcript) == ["Look."]
+    [change] = transcript.report
+    assert change.reason == "what b wrote is a message of the user"
+
+
 def test_fork_repeats_the_session_it_came_from() -> None:
     fork = {"type": "session_meta", "payload": {"id": "u", "forked_from_id": "t"}}
     assert texts(load(fork, META, said("user", "A"))) == ["A"]
