@@ -202,6 +202,16 @@ def test_resumed_session_goes_on_in_its_file() -> None:
     assert shown(transcript.items) == ["A", "B"]
 
 
+def test_session_of_a_side_chain_is_no_second_session() -> None:
+    transcript = load(
+        line("user", "1", None, "A"),
+        line("user", "2", None, "a subagent's", sessionId="other", isSidechain=True),
+        line("user", "3", None, "no session", sessionId="", isSidechain=True),
+        line("user", "4", "1", "B", sessionId=""),
+    )
+    assert shown(transcript.items) == ["A", "B"]
+
+
 def test_circle_of_links_ends() -> None:
     transcript = load(line("user", "1", "2", "A"), line("user", "2", "1", "B"))
     assert transcript.items == []
