@@ -239,7 +239,7 @@ class Conductor(Quick):
             for module in [*sys.modules.values()]
         )
         imported = {*baseline.imported.get(path, ())}.intersection(defect.lines)
-        if loaded and (defect.name or imported):
+        if loaded and (defect.name or imported or not can_be_swapped(source, defect)):
             nodeids = [self._items[test].nodeid for test in selected]
             self.later.append((path, number, nodeids, _limit(selected, baseline)))
             return
@@ -327,6 +327,20 @@ def _hidden_by_collection() -> Iterator[FunctionType]:
         # Written by a program, as those of data classes are: none of a module.
         if (found.__module__ or "").partition(".")[0] in PACKAGES:
             yield found
+
+
+def can_be_swapped(source: str, defect: Defect) -> bool:
+    """Whether Python gives each function its new code.
+
+    It refuses where another number of variables around it is used: without its `super()` a method
+    has no `__class__`.
+    """
+    old = _codes(compile(ast.parse(source), "", "exec", dont_inherit=True))
+    new = _codes(compile(defect.tree, "", "exec", dont_inherit=True))
+    for key, code in new.items():
+        if key in old and len(code.co_freevars) != len(old[key].co_freevars):
+            return False
+    return True
 
 
 def _codes(code: CodeType) -> dict[tuple[str, int], CodeType]:

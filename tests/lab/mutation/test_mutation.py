@@ -7,6 +7,7 @@ import ast
 from lab.coverage_by_part.parts import PARTS, files_of, files_of_tests
 from lab.mutation.__main__ import sample
 from lab.mutation.defects import mutable_nodes, mutate
+from lab.mutation.worker import can_be_swapped
 from tests.support.cases import each_case
 
 SOURCE = '''\
@@ -62,6 +63,16 @@ class Page(Struct, frozen=True):
     def rows(self, most: int = 7) -> None: ...
 """
     assert defects(source) == {}
+
+
+def test_method_without_its_super_is_imported_again() -> None:
+    """Python refuses to swap its code, and the whole run ended there."""
+    source = "class Page:\n    def close(self):\n        super().close()\n        self.end()\n"
+    made = [mutate(source, number) for number in range(2)]
+    assert {defect.text: can_be_swapped(source, defect) for defect in made} == {
+        "removed super().close()": False,
+        "removed self.end()": True,
+    }
 
 
 def test_sample_of_a_part_is_always_the_same() -> None:
