@@ -228,7 +228,9 @@ def test_every_close_code_has_a_bounded_message() -> None:
     ],
 )
 def test_close_code_of_the_registry_has_its_kind(code: int, kind: str) -> None:
-    assert close_error(code, "").kind == kind
+    error = close_error(code, "")
+    assert error.kind == kind
+    assert error.message.endswith(f" ({code})")
 
 
 class Protocol:
