@@ -324,6 +324,24 @@ async def test_headers_over_their_limit_are_malformed() -> None:
     assert response.error.kind == "malformed"
 
 
+@pytest.mark.parametrize(
+    ("media_type", "explanation"),
+    [
+        ("text/html; charset=utf-8", " (content-type: text/html; charset=utf-8)"),
+        ("text/event-stream", ""),
+        ("", ""),
+    ],
+)
+async def test_malformed_stream_names_an_unusual_type(media_type: str, explanation: str) -> None:
+    garbage = MemoryTransport([b"data: {<html>\n\n"], headers={"content-type": media_type})
+    async with make_client("http://m.example", garbage, errors="event") as client:
+        response = await client.respond(make_request("http://m.example"))
+    assert response.error is not None
+    assert response.error.kind == "malformed"
+    assert ("(content-type" in response.error.message) is bool(explanation)
+    assert explanation in response.error.message
+
+
 async def test_errors_as_events_raise_nothing() -> None:
     async with make_client(
         "http://m.example", MemoryTransport([b"{}"], status=401), errors="event"

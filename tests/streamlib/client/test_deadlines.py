@@ -151,6 +151,12 @@ def test_next_deadline_is_the_nearest() -> None:
     assert watch.next_deadline() == (2.5, "total")
 
 
+def test_silence_is_counted_from_the_headers() -> None:
+    timer = DeadlineTimer(Deadlines(first_byte=5, first_event=8))
+    timer.add_waited(2)
+    assert timer.next_deadline() == (3, "first_byte")
+
+
 def test_deadlines_of_none_never_expire() -> None:
     watch = DeadlineTimer(Deadlines(first_byte=None, first_event=None, idle=None))
     assert watch.next_deadline()[0] == FOREVER

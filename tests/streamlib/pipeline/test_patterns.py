@@ -43,6 +43,13 @@ def test_replacer_buffers_one_more_at_most_than_it_must(pattern: str, letters: s
         assert most_in_vain([search], search.pattern, list(text), continuations) <= 1, text
 
 
+def test_replacer_knows_what_a_look_behind_looks_at() -> None:
+    """All of it has arrived: nothing is waited for."""
+    replacer = Replacer([read_pattern("b(?<=ab)")], "<>")
+    assert replacer.feed("ab") == ["a<>"]
+    assert replacer.buffered == 0
+
+
 def test_replacer_takes_the_first_of_a_list_at_one_place() -> None:
     random = Random(5)
     sources = ["ab+", "a(?=c)", "abc|c", r"\bb"]

@@ -136,6 +136,13 @@ async def test_pipe_applies_stages_left_to_right() -> None:
 DELTAS: list[ResponseEvent] = [OutputTextDelta(0, 0, "a"), OutputTextDelta(0, 0, "b")]
 
 
+async def test_batches_of_a_pipeline_are_read_once() -> None:
+    async with pipe(EventsSource(EVENTS)) as piped:
+        assert [event async for batch in piped.batches() for event in batch] == EVENTS
+        with pytest.raises(RuntimeError, match="read to its end"):
+            await anext(piped.batches())
+
+
 async def test_pipe_emits_buffered_deltas_when_no_event_arrives() -> None:
     async with pipe(EventsSource(DELTAS, stall=30), coalesce(0.02)) as events:
         with anyio.fail_after(5):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -104,6 +104,42 @@ async def test_batch_makes_room_for_the_source() -> None:
                 events += await anext(batches)
                 assert len(events) >= source.given - 2
     assert events == answer("hello")
+
+
+async def test_generator_is_closed_with_the_block() -> None:
+    closed: list[bool] = []
+
+    async def generate() -> AsyncIterator[ResponseEvent]:
+        try:
+            for event in answer("hello"):
+                yield event
+        finally:
+            closed.append(True)
+
+    source = generate()
+    async with tee(source, 1, ahead=1) as (branch,):
+        await anext(branch)
+        assert closed == []
+    assert closed == [True]
+
+
+async def test_source_without_aclose_is_read() -> None:
+    class Bare:
+        """An iterator that has nothing to close."""
+
+        def __init__(self) -> None:
+            self.left = answer("hello")
+
+        def __aiter__(self) -> Bare:
+            return self
+
+        async def __anext__(self) -> ResponseEvent:
+            if not self.left:
+                raise StopAsyncIteration
+            return self.left.pop(0)
+
+    async with tee(Bare(), 1) as (branch,):
+        assert await all_of(branch) == answer("hello")
 
 
 @pytest.mark.parametrize("options", [{"count": 0}, {"ahead": 0}, {"slow": "later"}])

@@ -414,6 +414,20 @@ def server(name: str, url: str) -> Provider:
     return Provider(name, base_url=f"{url}/v1")
 
 
+async def test_cancelled_read_of_a_start_loses_nothing() -> None:
+    events = answer("one")
+    starts = Starts([*events[:4], 0.05, *events[4:]])
+    got: list[ResponseEvent] = []
+    async with fallback(starts.functions) as stream:
+        with anyio.move_on_after(0.01) as scope:
+            async for event in stream:
+                got.append(event)
+        assert scope.cancelled_caught
+        async for event in stream:
+            got.append(event)
+    assert got == events
+
+
 # --- latency ---
 
 

@@ -327,7 +327,16 @@ def test_arguments_change_in_string_values_alone(size: int) -> None:
 
 @each_case("size", [1, 4, 100])
 @each_case(
-    "whole", ['{"a": "secr', '{"a": "x\\', '{"a": "x\\u00', '{"a": "\\ud83d', '{"a": "\\q"}']
+    "whole",
+    [
+        '{"a": "secr',
+        '{"a": "x\\',
+        '{"a": "x\\u00',
+        '{"a": "\\ud83d',
+        '{"a": "\\q"}',
+        '{"a": "secr\\qet"}',
+        '{"a": "secr\net"}',
+    ],
 )
 def test_arguments_that_are_no_json_stay_none(whole: str, size: int) -> None:
     of_deltas, of_item = arguments_of(whole, size, done=False)

@@ -302,11 +302,12 @@ def test_stop_at_refuses_the_empty_text(text: str | re.Pattern[str]) -> None:
 # --- limit ---
 
 
-@pytest.mark.parametrize("size", [1, 3, 11])
+@pytest.mark.parametrize("size", [1, 3, 11, 100])
 def test_limit_counts_characters(size: int) -> None:
-    for deltas in (["one two three"], list("one two three")):
+    words = ["one two three "] * 20
+    for deltas in (words, list("".join(words)), ["".join(words)]):
         made = check(through(response(*deltas), limit(characters=size)))
-        assert made.text == "one two three"[:size]
+        assert made.text == "".join(words)[:size]
         assert (made.stop_reason, made.items[0].status) == ("length", "incomplete")
 
 

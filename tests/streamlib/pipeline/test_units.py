@@ -157,6 +157,16 @@ def test_blocks_end_with_the_first_letter_of_the_next() -> None:
     assert machine.close() == ["```\ncode\n\nNot text"]
 
 
+@pytest.mark.parametrize(
+    "block",
+    ["# Title\n", "***\n", "> quoted\n", "- item\n", "1. item\n", "```\ncode\n```\n"],
+)
+def test_block_ends_where_another_kind_begins(block: str) -> None:
+    text = "Text\n"
+    for pieces in ([text + block], list(text + block)):
+        assert cut(unit_machine("block"), pieces) == [text, block]
+
+
 def test_units_are_cut_at_the_last_space_when_too_long() -> None:
     assert cut(unit_machine("sentence", 10), list("one two three four.")) == [
         "one two ",

@@ -18,13 +18,24 @@ from hypothesis import strategies as st
 
 import streamlib
 from lab.provider_pages.pages import PAGE, regenerated
-from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, register, user
+from streamlib import (
+    Change,
+    Prompt,
+    Provider,
+    ReasoningOptions,
+    StreamError,
+    ToolSpec,
+    build,
+    register,
+    user,
+)
 from streamlib.client.auth import STYLES
 from streamlib.client.origins import is_own_origin, origin_of
 from streamlib.providers import find, for_model, known, provider, shipped
 from streamlib.providers.models import CLAUDE, Traits, traits
 from streamlib.providers.names import Charset, fit_names
 from streamlib.providers.websocket import WebSocketSettings
+from streamlib.request.effort import level
 from streamlib.request.provider_steps import STEPS
 from streamlib.request.schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
@@ -577,3 +588,20 @@ def test_fitting_schemas_are_not_reported() -> None:
         "f", schema={"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     )
     assert build_request("moonshot", Prompt("x", tools=[tool])).report == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (0, "minimal"),
+        (1024, "minimal"),
+        (1025, "low"),
+        (2048, "low"),
+        (10_000, "medium"),
+        (16_384, "high"),
+        (32_768, "xhigh"),
+        (32_769, "max"),
+    ],
+)
+def test_budget_gives_the_first_level_with_as_many(budget: int, expected: str) -> None:
+    assert level(ReasoningOptions(budget=budget)) == expected

@@ -66,6 +66,23 @@ def test_history_that_cannot_be_saved_leaves_the_file(tmp_path: Path) -> None:
         History.load(path)
 
 
+def test_interrupt_after_a_save_is_raised_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C, when the file had its name already: it became a `FileNotFoundError`."""
+    replace = Path.replace
+
+    def interrupted(self: Path, target: Path) -> Path:
+        replace(self, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    path = tmp_path / "talk.json"
+    with pytest.raises(KeyboardInterrupt):
+        History([user("hi")]).save(path)
+    assert History.load(path) == [user("hi")]
+
+
 def test_history_of_a_failed_response_keeps_what_arrived() -> None:
     response = accumulate(parser_events()[:4])
     history = History().user("hi").add(response)

@@ -23,7 +23,14 @@ from streamlib import (
     parse_request,
     user,
 )
-from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib.request.built_in_text import output_as_text
+from streamlib_parsers.items import (
+    ApplyPatchCallOutput,
+    ApprovalResponse,
+    BuiltInOutput,
+    ResponseItem,
+    WireApi,
+)
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.timing import cpu_seconds
 
@@ -48,6 +55,30 @@ def test_lost_options_of_a_decoded_model_turn_are_reported() -> None:
     ]
     own = build(decoded, "custom:m", wire_api="chat", base_url="http://x")
     assert (own.report, b"cache_hint" in own.body, b"priority" in own.body) == ([], True, True)
+
+
+def test_empty_end_of_the_first_turn_is_left_out() -> None:
+    """Gemini ends a turn with an empty text; here nothing is before the turn."""
+    gemini = Origin("gemini")
+    said = Message("assistant", (Text("Hi"),), origin=gemini)
+    empty = Message("assistant", (Text(""),), origin=gemini)
+    request = build(Prompt([said, empty, user("Go on.")]), "openai:gpt-5")
+    assert [item["role"] for item in msgspec.json.decode(request.body)["input"]] == [
+        "assistant",
+        "user",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (ApprovalResponse("a", approve=True), "[approved]"),
+        (ApprovalResponse("a", approve=False, reason="no!"), "[not approved no!]"),
+        (ApplyPatchCallOutput("c"), "[result of apply_patch: completed]"),
+    ],
+)
+def test_built_in_output_is_text_of_the_user(output: BuiltInOutput, text: str) -> None:
+    assert output_as_text(output) == user(text)
 
 
 def test_fields_of_a_response_are_dropped_without_a_report() -> None:

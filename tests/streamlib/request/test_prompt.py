@@ -20,6 +20,7 @@ from streamlib import (
     Message,
     Origin,
     Prompt,
+    ReasoningOptions,
     Text,
     WireApi,
     accumulate,
@@ -211,3 +212,13 @@ def test_unknown_effort_of_converse_stays_in_extra() -> None:
     prompt = parse_request("converse", msgspec.json.encode(body), path="/model/m/converse")
     assert prompt.reasoning is None
     assert prompt.extra == {"additionalModelRequestFields": {"reasoning_effort": "ultra"}}
+
+
+@pytest.mark.parametrize("budget", [-2, -1, 0])
+def test_budget_below_minus_one_is_refused(budget: int) -> None:
+    for reasoning in (budget, ReasoningOptions(budget=budget)):
+        if budget == -2:
+            with pytest.raises(ValueError, match="tokens from 0, or -1"):
+                Prompt("x", reasoning=reasoning)
+        else:
+            Prompt("x", reasoning=reasoning)

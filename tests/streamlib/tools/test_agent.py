@@ -86,6 +86,15 @@ async def test_outputs_come_between_the_responses() -> None:
     assert run.pending == []
 
 
+async def test_tool_of_a_pair_is_described_by_its_spec() -> None:
+    spec = ToolSpec("plus", "Adds.", {"type": "object"})
+    async with scripted([[FunctionCall("", "plus", '{"a": 1, "b": 2}')], "Done."]) as client:
+        events = await finish(agent(client, "Add.", [(spec, add)], model=MODEL))
+        (offered,) = client.requests[0].prompt.tools
+    assert (offered.name, offered.description) == ("plus", "Adds.")
+    assert [event.output for event in events if isinstance(event, FunctionCallOutput)] == ["3"]
+
+
 async def test_outputs_are_delivered_as_they_finish() -> None:
     """The second is there while the first still runs; the history has them in their order."""
     go = anyio.Event()
@@ -278,6 +287,13 @@ async def test_used_up_turns_are_a_named_error() -> None:
         # The last calls have run: another run goes on from here.
         assert isinstance(run.history[-1], FunctionCallOutput)
         assert [event async for event in run] == []
+
+
+async def test_run_has_twenty_turns_by_default() -> None:
+    async with scripted([[ADD]] * 21) as client:
+        with pytest.raises(StreamError, match="max_turns"):
+            await finish(agent(client, "Add.", [add], model=MODEL))
+        assert len(client.requests) == 20
 
 
 async def test_run_without_a_turn_is_refused() -> None:

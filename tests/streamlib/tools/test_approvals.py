@@ -126,6 +126,15 @@ async def test_call_of_the_prompt_runs_before_its_request() -> None:
     ]
 
 
+async def test_call_of_the_prompt_takes_no_turn() -> None:
+    history: Any = [user("Pay."), FunctionCall("c1", "pay", '{"amount": 3}')]
+    async with scripted([[LOOK], "Done."]) as client:
+        run = agent(client, history, [pay, look], MODEL, max_turns=1, approve=lambda call: True)
+        with pytest.raises(StreamError, match="max_turns"):
+            await finish(run)
+        assert len(client.requests) == 1
+
+
 async def test_call_that_the_user_passed_over_does_not_run() -> None:
     history: Any = [user("Pay."), FunctionCall("c1", "pay", '{"amount": 3}'), user("No.")]
     async with scripted(["Fine."]) as client:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import anyio
 import anyio.lowlevel
 import pytest
 
-from streamlib.transport.closing import ShieldedAwait
+from streamlib.transport.closing import ShieldedAwait, exhaust
 from tests.support.loops import asyncio_alone
+
+
+@pytest.mark.parametrize(("chunk", "reads"), [(b"", 4096), (b"x" * 768, 1024)])
+async def test_exhaust_ends_and_closes_an_endless_body(chunk: bytes, reads: int) -> None:
+    """A mebibyte, of which each chunk counts 256 bytes more than it has."""
+    seen: list[str] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                seen.append("read")
+                yield chunk
+        finally:
+            seen.append("closed")
+
+    chunks = endless()
+    await exhaust(chunks)
+    assert seen == ["read"] * reads + ["closed"]
 
 
 @asyncio_alone

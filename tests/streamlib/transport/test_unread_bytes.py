@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from types import SimpleNamespace as Layer
 from typing import Any, Final
 
 import anyio
 import pytest
 
 from streamlib.client.retry import RetryPolicy
+from streamlib.transport.httpcore_pool import keep_only_if_empty
 from tests.support.cases import each_case
 from tests.support.certificates import self_signed
 from tests.support.clients import EVERY_TRANSPORT, make_client, make_request, open_http
@@ -110,3 +112,27 @@ async def test_response_without_leftovers_keeps_its_connection(http: str) -> Non
     async with scripted(complete_response(MESSAGE)) as server, open_http(http) as inner:
         await check(server.url, inner)
         assert (server.connections, len(server.requests)) == (1, 3)
+
+
+QUEUED: Final = Layer(_protocol=Layer(read_queue=[b"x"]))
+EMPTY: Final = Layer(_protocol=Layer(read_queue=[]))
+
+
+@pytest.mark.parametrize(
+    ("trailing", "network", "is_closed"),
+    [
+        (b"", EMPTY, False),
+        (b"x", EMPTY, True),
+        (b"", QUEUED, True),
+        (b"", Layer(_read_bio=Layer(pending=0), transport_stream=EMPTY), False),
+        (b"", Layer(_read_bio=Layer(pending=1), transport_stream=EMPTY), True),
+        (b"", Layer(_ssl_object=Layer(pending=lambda: 1)), True),
+        (b"", Layer(transport_stream=QUEUED), True),
+    ],
+)
+def test_bytes_are_noticed_in_each_buffer(trailing: bytes, network: Any, is_closed: bool) -> None:
+    closed: list[bool] = []
+    state = Layer(trailing_data=(trailing, False), send_failed=lambda: closed.append(True))
+    connection = Layer(_h11_state=state, _network_stream=Layer(_stream=network))
+    keep_only_if_empty(Layer(stream=Layer(_stream=connection)))
+    assert bool(closed) is is_closed

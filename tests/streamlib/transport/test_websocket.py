@@ -212,6 +212,7 @@ def test_every_close_code_has_a_bounded_message() -> None:
     for code in range(1000, 5000, 7):
         error = close_error(code, "x" * 5_000)
         assert len(error.message) < 400
+        assert error.detail == {"close_code": code, "reason": "x" * 200}
         assert error.code == f"websocket_{code}"
 
 
@@ -227,7 +228,9 @@ def test_every_close_code_has_a_bounded_message() -> None:
     ],
 )
 def test_close_code_of_the_registry_has_its_kind(code: int, kind: str) -> None:
-    assert close_error(code, "").kind == kind
+    error = close_error(code, "")
+    assert error.kind == kind
+    assert error.message.endswith(f" ({code})")
 
 
 class Protocol:
@@ -236,11 +239,18 @@ class Protocol:
     def __init__(self, state: str = "OPEN") -> None:
         self.state = SimpleNamespace(name=state)
         self.writes: list[bytes] = []
+        self.ends: list[bool] = []
+        """Of each fragment, whether it is the last one."""
         self.parser_exc = None
         self.close_rcvd = None
 
     def send_text(self, data: bytes, fin: bool) -> None:
         self.writes.append(data)
+        self.ends.append(fin)
+
+    def send_continuation(self, data: bytes, fin: bool) -> None:
+        assert self.ends
+        self.send_text(data, fin)
 
     def send_close(self, code: int) -> None:
         self.writes.append(b"close %d" % code)
@@ -269,6 +279,18 @@ class Socket:
 
 def websocket(socket: Socket, protocol: Protocol) -> WebSocket:
     return WebSocket(cast("ByteStream", socket), protocol, [], 1000)
+
+
+@pytest.mark.parametrize(
+    ("size", "fragments"),
+    [(0, 1), (1, 1), (FRAGMENT_BYTES, 1), (FRAGMENT_BYTES + 1, 2), (2 * FRAGMENT_BYTES + 1, 3)],
+)
+async def test_every_byte_of_a_message_is_sent(size: int, fragments: int) -> None:
+    socket, protocol = Socket(), Protocol()
+    message = b"x" * max(size - 1, 0) + b"y" * min(size, 1)
+    await websocket(socket, protocol).send(message)
+    assert socket.sent == message
+    assert protocol.ends == [False] * (fragments - 1) + [True]
 
 
 async def test_request_on_a_broken_socket_fails() -> None:

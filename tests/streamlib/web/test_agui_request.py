@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from streamlib.web import UIRequest, UIRequestError, parse_ui_request
+from streamlib.web.agui.request import NO_PART
+from streamlib.web.request_files import NOT_AN_ADDRESS, PROVIDERS_FILE
 from streamlib.web.ui_parts import TRUNCATED_CALL
 from streamlib_parsers import (
     Audio,
@@ -155,6 +157,8 @@ def test_files_of_a_user_become_parts() -> None:
                 {"type": "document", "source": source("url", "https://x.org/a.pdf")},
                 {"type": "video", "source": source("data", "aGk=", "video/mp4")},
                 {"type": "binary", "mimeType": "image/png", "data": "aGk=", "filename": "a.png"},
+                {"type": "binary", "mimeType": "image/png", "url": "https://x.org/a.png"},
+                {"type": "binary", "mimeType": "image/png", "id": "file-of-somebody-else"},
                 {"type": "image", "source": source("file", "file-of-somebody-else")},
                 {"type": "image", "source": source("url", "file:///etc/passwd")},
                 {"type": "new"},
@@ -171,9 +175,15 @@ def test_files_of_a_user_become_parts() -> None:
             Document(url="https://x.org/a.pdf"),
             Document(data="aGk=", media_type="video/mp4"),
             Image(data="aGk=", media_type="image/png", name="a.png"),
+            Image(url="https://x.org/a.png", media_type="image/png"),
         ),
     )
-    assert paths(asked) == [f"/messages/0/content/{n}" for n in (6, 7, 8)]
+    assert {change.path: change.reason for change in asked.report} == {
+        "/messages/0/content/7": PROVIDERS_FILE,
+        "/messages/0/content/8": PROVIDERS_FILE,
+        "/messages/0/content/9": NOT_AN_ADDRESS,
+        "/messages/0/content/10": NO_PART,
+    }
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "critic"])

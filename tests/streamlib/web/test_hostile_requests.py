@@ -346,6 +346,21 @@ def test_parts_of_one_item_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(copies) == 2
 
 
+@pytest.mark.parametrize(("texts", "is_refused"), [(100, False), (101, True)])
+def test_body_has_two_texts_for_each_value_at_most(texts: int, is_refused: bool) -> None:
+    """A key and a text. What is written twice is one value, and takes memory twice."""
+    body = json.dumps(vercel_body(page_message(text("hi")))).encode().removesuffix(b"}")
+    missing = texts - body.count(b'"') // 2
+    body += b', "a": "b"' * (missing // 2) + b', "c": 1' * (missing % 2) + b"}"
+    assert body.count(b'"') == 2 * texts
+    limits = UIRequestLimits(values=50)
+    if is_refused:
+        with pytest.raises(UIRequestError, match="values"):
+            parse_ui_request("vercel", body, limits=limits)
+    else:
+        parse_ui_request("vercel", body, limits=limits)
+
+
 @pytest.mark.parametrize("filler", [b"[],", b"{},", b'"",', b"1,", b'{"":""},'])
 def test_too_many_values_are_refused_before_they_are_made(filler: bytes) -> None:
     body = b'{"messages":[' + filler * 600_000 + b"0]}"

@@ -100,6 +100,15 @@ TAMPERED: dict[str, Callable[[str], str]] = {
 }
 
 
+def test_seal_opens_texts_of_eight_mebibytes_at_most() -> None:
+    seal = Seal(KEY, "alice")
+    for size, opens in ((6_000_000, True), (6_400_000, False)):
+        item = Reasoning("x" * size)
+        text = seal.close(item)
+        assert text is not None
+        assert (seal.open(text) == item) is opens
+
+
 @each_protocol
 @pytest.mark.parametrize("how", [*TAMPERED, "other user", "other key", "no seal"])
 def test_foreign_state_is_refused_and_reported(protocol: Any, how: str) -> None:

@@ -202,6 +202,15 @@ async def test_a_late_failure_is_a_part_without_internals() -> None:
     assert b"10.0.0.7" not in call.body
 
 
+async def test_failure_takes_nothing_of_what_comes_with_it() -> None:
+    overloaded = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n\n'
+    chunk = b"".join([*FRAMES[:3], overloaded])
+    for errors in ("raise", "event"):
+        call = await AsgiCall()(StreamResponse(stream_over(chunk, errors=errors), "jsonl"))
+        kinds = [json.loads(line)["type"] for line in call.body.splitlines()]
+        assert kinds[2:] == ["output_item_added", "output_text_delta", "output_item_done", "failed"]
+
+
 async def test_the_text_of_errors_can_be_your_own() -> None:
     cut = stream_over(*FRAMES[:4])
     call = await AsgiCall()(StreamResponse(cut, "vercel", error_text=lambda info: info.kind * 2))

@@ -249,6 +249,14 @@ def test_reasoning_never_gets_into_a_text() -> None:
     assert response.items[0].status == "incomplete"
 
 
+def test_text_in_reasoning_is_passed_through() -> None:
+    wrong = event("content-delta", 0, content={"text": "Hi"})
+    chunks = started(), thinking(0, "Hm", end=False), wrong, ended()
+    assert (read(*chunks).reasoning, read(*chunks).text) == ("Hm", "")
+    assert codes(*chunks) == ["unknown_delta"]
+    assert not any(isinstance(event, OutputTextDelta) for event in events_of(*chunks))
+
+
 def test_content_without_its_start_is_opened_by_its_delta() -> None:
     delta = event("content-delta", 3, content={"thinking": "Hm"})
     response = read(started(), delta, frame("content-end", index=3), ended())

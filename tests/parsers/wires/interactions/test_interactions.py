@@ -526,6 +526,16 @@ def test_keys_of_a_tool_delta_are_native() -> None:
     assert call.arguments == '{"queries": ["a"]}'
 
 
+def test_second_arguments_of_a_tool_are_passed_through() -> None:
+    start = {"type": "google_search_call", "id": "s1"}
+    deltas = [{**start, "arguments": {"a": number}} for number in (1, 1, 2)]
+    response = read(created(), step(0, start, *deltas), completed())
+    (call,) = response.items
+    assert isinstance(call, ServerToolCall)
+    assert (call.arguments, call.status) == ('{"a": 1}', "incomplete")
+    assert [notice.code for notice in response.notices] == ["unknown_delta"]
+
+
 @pytest.mark.parametrize(
     ("result", "output", "note"),
     [

@@ -30,7 +30,7 @@ from streamlib import (
     build,
     user,
 )
-from streamlib.client.otel.content import ContentWriter
+from streamlib.client.otel.content import ContentWriter, item_parts
 from streamlib.pipeline import map_async, map_text, replace
 from streamlib.testing.strategies import histories
 from streamlib_parsers.items import CustomToolCall
@@ -87,6 +87,14 @@ def test_instructions_and_tools_are_redacted_too() -> None:
     assert "secret" not in json.dumps(attributes)
     [definition] = attributes["gen_ai.tool.definitions"]
     assert (definition["type"], definition["name"]) == ("function", "f")
+
+
+def test_bytes_of_an_image_are_written_where_asked_for() -> None:
+    item = user(Image(data=PNG, media_type="image/png"), Image(url="data:image/png;base64,AA=="))
+    assert [part.get("content") for part in item_parts(item)] == ["", ""]
+    blob, uri = item_parts(item, with_bytes=True)
+    assert (blob["type"], blob["content"]) == ("blob", PNG)
+    assert (uri["type"], uri["uri"]) == ("uri", "data:image/png;base64,AA==")
 
 
 def test_neighbours_of_one_role_are_one_message() -> None:

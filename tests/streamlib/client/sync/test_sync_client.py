@@ -24,6 +24,7 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.client.sync import SyncOptions
 from streamlib.client.sync.stream import SyncStream
+from streamlib.pipeline import Keep, coalesce, map_text
 from streamlib.testing import MODEL, sync_loopback, sync_replay
 from streamlib_parsers import Completed, Failed, OutputTextDelta
 from tests.support.cases import each_case
@@ -144,6 +145,28 @@ def test_models_are_listed() -> None:
         assert [model.id for model in client.models("faulty")] == ["m-1"]
 
 
+def test_first_requests_of_two_threads_share_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began = threading.Event()
+    made: list[MemoryTransport] = []
+
+    def slow(*_: object) -> MemoryTransport:
+        began.set()
+        time.sleep(0.05)
+        made.append(MemoryTransport([b'{"data":[]}']))
+        return made[-1]
+
+    monkeypatch.setattr("streamlib.client.setup.transport_for", slow)
+    with memory_client() as client:
+        other = threading.Thread(target=lambda: client.models("faulty"))
+        other.start()
+        assert began.wait(5)
+        client.stream(make_request(URL))
+        other.join()
+    assert len(made) == 1
+
+
 def test_a_failed_request_is_sent_again() -> None:
     busy = complete_response(b"{}", "503 Busy", "application/json")
     with (
@@ -153,6 +176,47 @@ def test_a_failed_request_is_sent_again() -> None:
     ):
         assert isinstance(list(stream)[-1], Completed)
         assert [error.status for error in stream.retried] == [503]
+
+
+# --- pipelines ---
+
+
+def test_pipeline_enters_a_stream_unless_it_is_open() -> None:
+    with memory_client(MESSAGE) as client:
+        with client.stream(make_request(URL)).pipe(coalesce(0.0)) as piped:
+            assert "".join(piped.text()) == "Hello there"
+        with client.stream(make_request(URL)) as stream, stream.pipe(coalesce(0.0)) as piped:
+            assert "".join(piped.text()) == "Hello there"
+
+
+def test_pipeline_is_left_with_its_block() -> None:
+    """Its calls end, though the client goes on."""
+    started, ended = threading.Event(), threading.Event()
+
+    async def hang(text: str) -> str:
+        started.set()
+        try:
+            await anyio.sleep(30)
+        finally:
+            ended.set()
+        return text
+
+    with memory_client(MESSAGE) as client:
+        with client.stream(make_request(URL)).pipe(map_text(hang)) as piped:
+            next(piped)
+            assert started.wait(5)
+        assert ended.wait(5)
+
+
+def test_stage_that_cannot_begin_fails_at_the_block() -> None:
+    def fails_to_begin(clock: object) -> Any:
+        raise LookupError("mine")
+
+    with memory_client(MESSAGE) as client:
+        stream = client.stream(make_request(URL))
+        with pytest.raises(LookupError, match="mine"), stream.pipe(Keep(fails_to_begin, "x")):
+            pass
+        assert stream.response.status == "cancelled"
 
 
 # --- what was delivered ---
@@ -483,6 +547,17 @@ def test_hooks_see_everything_with_the_context_of_the_reader(in_batches: bool) -
         assert seen == [(name, "me") for name in names]
         client.close()
     assert threads == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_hook_sees_a_failure_once(in_batches: bool) -> None:
+    seen: list[Any] = []
+    with memory_client(MESSAGE[: len(MESSAGE) // 2], on_event=seen.append) as client:
+        stream = client.stream(make_request(URL))
+        with pytest.raises(streamlib.StreamError), stream:
+            list(stream.batches() if in_batches else stream)
+    assert isinstance(seen[-1], Failed)
+    assert [event.seq for event in seen] == list(range(len(seen)))
 
 
 def fails(value: Any) -> None:

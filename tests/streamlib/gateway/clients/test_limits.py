@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib.gateway.clients.admission import Admission
-from streamlib.gateway.clients.limits import MemoryLimits, rate_limits
+from streamlib.gateway.clients.limits import Balance, MemoryLimits, rate_limits
 from streamlib.gateway.clients.named_clients import NamedClient
+from streamlib_parsers.events import RateLimits, Window
 from tests.support.client_limits import TOLERANCE, Clock, Step, follow, limited_client
 
 limits = st.none() | st.integers(1, 50)
@@ -100,6 +101,14 @@ async def test_request_above_the_limit_needs_a_full_bucket() -> None:
     assert (await buckets.take(who, 0)).wait > 0
     clock.now += 1060
     assert (await buckets.take(who, 0)).wait == 0
+
+
+def test_balance_without_its_limit_is_not_shown() -> None:
+    """Limits of your own may know of only one of the two."""
+    client = limited_client(requests=10)
+    assert rate_limits(client, Balance(None, 5.0)) == RateLimits()
+    shown = rate_limits(client, Balance(4.0, None))
+    assert (shown.requests, shown.tokens) == (Window(10, 4, reset_after=36.0), None)
 
 
 async def test_limit_of_a_file_read_again_holds_at_once() -> None:

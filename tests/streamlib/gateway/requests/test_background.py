@@ -356,12 +356,16 @@ async def test_failure_of_every_target_is_the_end_of_the_response() -> None:
 
 
 async def test_second_target_responds_if_the_first_fails() -> None:
-    busy = error_response("messages", 529, ErrorInfo("overloaded", "busy"))
+    busy = error_response("messages", 529, ErrorInfo("overloaded", "busy"), retry_after="37")
     two = RouteRule("*", ("custom:a", "custom:b"), wire_api="messages", base_url="http://upstream")
     upstream = Upstream(busy, weather_response("messages"))
     async with serving(upstream, two, log="memory:", client={"retry": NO_RETRY}) as client:
         found = await ended(client, (await created(client))["id"])
-    assert (found["status"], len(upstream.requests)) == ("completed", 2)
+        assert (found["status"], len(upstream.requests)) == ("completed", 2)
+        # The first has to rest, so the next response has the second from its start.
+        found = await ended(client, (await created(client))["id"])
+    assert found["status"] == "completed"
+    assert [upstream.body(index)["model"] for index in range(3)] == ["a", "b", "b"]
 
 
 async def test_invalid_request_is_refused_at_once() -> None:

@@ -93,6 +93,17 @@ async def test_model_list_has_the_form_of_the_client() -> None:
     assert [model["name"] for model in bodies["cohere"]["models"]] == ["fast", "a-1", "a-2"]
 
 
+async def test_number_that_means_nothing_is_not_listed() -> None:
+    """Some servers write 0 or -1 for a limit that they do not know."""
+    limits = {"one": 1, "none": 0, "less": -1, "text": "8"}
+    listed = [{"id": name, "max_input_tokens": limit} for name, limit in limits.items()]
+    upstream = Upstream(ProviderResponse(200, {}, [msgspec.json.encode({"data": listed})]))
+    async with serving(upstream, RouteRule("*", "custom:*", base_url="http://u")) as client:
+        models = (await get(client, "messages", "models")).json()["data"]
+    shown = {model["id"]: model.get("max_input_tokens") for model in models}
+    assert shown == {"one": 1, "none": None, "less": None, "text": None}
+
+
 async def test_unknown_creation_time_is_the_start_of_the_gateway() -> None:
     before = int(time.time())
     async with serving(Upstream(LIST), RouteRule("b-*", "custom:*", base_url="http://u")) as client:

@@ -26,7 +26,7 @@ from streamlib import (
 )
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import RouteRule
-from streamlib.gateway.state.envelopes import envelope_of, open_envelope, seal
+from streamlib.gateway.state.envelopes import PREFIX, envelope_of, is_envelope, open_envelope, seal
 from streamlib.gateway.state.restore import StoredResponse, restore_history
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.errors import ErrorInfo
@@ -98,6 +98,12 @@ async def test_edited_reasoning_loses_its_signature() -> None:
 )
 def test_forged_envelope_is_not_opened(forged: str) -> None:
     assert open_envelope(forged) is None
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(8 << 20, True), ((8 << 20) + 1, False)])
+def test_envelope_has_eight_mebibytes_at_most(characters: int, expected: bool) -> None:
+    text = PREFIX.ljust(characters, "A")
+    assert is_envelope(text) is expected
 
 
 def test_envelope_hides_address_and_account() -> None:

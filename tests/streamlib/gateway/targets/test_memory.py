@@ -106,6 +106,11 @@ async def test_item_is_counted_once() -> None:
     assert used[0] == used[1] > 2000
     held.close()
     assert (memory.used, memory.streams) == (0, 0)
+    deltas = deltas[:1]
+    async for _ in HeldBatches(batches(), memory):
+        pass
+    # What its deltas did not have is counted at its end.
+    assert used[3] == size_of(OutputItemDone(0, item))
 
 
 async def test_stream_gives_back_what_it_held() -> None:
@@ -117,6 +122,11 @@ async def test_stream_gives_back_what_it_held() -> None:
             for _ in range(3):
                 response = await send(client, "chat", weather_prompt())
                 assert read("chat", response).error is None
+    quick = stream_response("messages", *chunks)
+    async with serving(Upstream(quick), rule("messages"), held_bytes=10_000) as client:
+        for _ in range(30):
+            response = await send(client, "chat", weather_prompt())
+            assert read("chat", response).error is None
 
 
 @pytest.mark.parametrize(("size", "has_failed"), [(49, False), (51, True)])

@@ -363,6 +363,19 @@ async def test_oldest_files_go_first(options: dict[str, int], kept: int, tmp_pat
     assert other.exists()
 
 
+async def test_no_more_files_go_than_must(tmp_path: Path) -> None:
+    upstream = Upstream(weather_response("chat"))
+    async with recording_gateway(upstream, tmp_path, rule("chat")) as client:
+        for _ in range(5):
+            await send(client, "chat", weather_prompt(), x_api_key=TOKEN)
+    sizes = [path.stat().st_size for path in files_of(tmp_path)]
+    # There is no place for the sixth beside these five, but beside four of them.
+    room = sum(sizes) + min(sizes) // 2
+    async with recording_gateway(upstream, tmp_path, rule("chat"), folder_bytes=room) as client:
+        await send(client, "chat", weather_prompt(), x_api_key=TOKEN)
+    assert len(files_of(tmp_path)) == 5
+
+
 async def test_large_exchange_is_recorded_up_to_its_limit(tmp_path: Path) -> None:
     upstream = Upstream(weather_response("chat"))
     options = {"exchange_bytes": 6000}

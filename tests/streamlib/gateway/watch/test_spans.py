@@ -13,6 +13,7 @@ from streamlib.gateway.targets.routes import RouteTo
 from streamlib.gateway.watch.spans import Spans, has_sdk
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.gateways import (
+    ProviderResponse,
     Upstream,
     error_response,
     rule,
@@ -60,6 +61,23 @@ async def test_request_and_target_have_spans_in_the_trace() -> None:
     assert target.attributes["gen_ai.response.finish_reasons"] == ("tool_calls",)
     assert "traceparent" not in upstream.requests[0].headers
     assert "Riga" not in request.to_json() + target.to_json()
+
+
+async def test_count_is_no_stream_in_its_span() -> None:
+    exported = Exported()
+    counted = ProviderResponse(200, {}, [b'{"input_tokens":42}'])
+    upstream = Upstream(counted, weather_response("messages"))
+    route = RouteRule("*", "anthropic:claude-opus-4-5")
+    options = {"client": {"api_key": "k"}, "observers": [exported.observer]}
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    async with serving(upstream, route, **options) as client:
+        await client.post("/v1/messages/count_tokens", json=body)
+        await send(client, "messages", weather_prompt())
+    streams: list[object] = []
+    for span in exported.spans:
+        if span.kind == SpanKind.CLIENT and span.attributes is not None:
+            streams.append(span.attributes["gen_ai.request.stream"])
+    assert streams == [False, True]
 
 
 async def test_failed_target_is_marked_and_the_request_is_not() -> None:

@@ -21,6 +21,8 @@ from streamlib import (
     Reasoning,
     ReasoningOptions,
     ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
     StreamError,
     Text,
     ToolSpec,
@@ -113,6 +115,7 @@ def test_media_that_cohere_lacks_are_reported() -> None:
         ("low", {"type": "enabled", "token_budget": 2048}, ReasoningOptions("low")),
         (500, {"type": "enabled", "token_budget": 500}, ReasoningOptions(budget=500)),
         (ReasoningOptions(), {"type": "enabled"}, ReasoningOptions()),
+        (ReasoningOptions(budget=0), {"type": "disabled"}, "off"),
         (None, None, None),
     ],
 )
@@ -275,6 +278,11 @@ SENT: list[tuple[list[ResponseItem], list[Any], list[tuple[str, str]]]] = [
         [said("")],
         [],
         [("dropped", "/input/1/content/0")],
+    ),
+    (
+        [ServerToolCall("s1", "web", origin=HERE), ServerToolResult("s1", "web", [], origin=HERE)],
+        [],
+        [("dropped", "/input/1"), ("dropped", "/input/2")],
     ),
     (
         [Message("assistant", ())],

@@ -438,6 +438,11 @@ SENT: list[tuple[list[ResponseItem], list[Any], list[tuple[str, str]]]] = [
         ],
         [],
     ),
+    (
+        [ServerToolCall("s1", "web", "{}", origin=HERE)],
+        [{"type": "model_output", "content": [{"type": "text", "text": "[web {}]"}]}],
+        [("downgraded", "/input/1")],
+    ),
 ]
 
 

@@ -16,6 +16,7 @@ from streamlib import (
     ReasoningOptions,
     StreamError,
     Text,
+    ToolSpec,
     build,
     parse_request,
 )
@@ -112,7 +113,8 @@ def test_settings_have_their_fields() -> None:
         True,
         "required",
     )
-    assert [tool.name for tool in prompt.tools] == ["f", "web_search", "google_maps"]
+    assert prompt.tools[0] == ToolSpec("f", schema={"type": "object"})
+    assert [tool.name for tool in prompt.tools[1:]] == ["web_search", "google_maps"]
     assert prompt.tools[1].provider_run is not None
     assert (prompt.temperature, prompt.max_output_tokens, prompt.stop) == (0.5, 9, ("x",))
     assert prompt.reasoning == ReasoningOptions("low", display="omitted")

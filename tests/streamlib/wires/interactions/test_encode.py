@@ -29,6 +29,7 @@ from streamlib import (
     Reasoning,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
+    Refusal,
     RefusalDelta,
     Response,
     ResponseEvent,
@@ -248,12 +249,25 @@ def test_error_keeps_its_kind_and_own_code() -> None:
     for kind, code, expected in (
         ("overloaded", "overloaded_error", "overloaded_error"),
         ("rate_limited", None, "rate_limit_exceeded"),
+        ("rate_limited", "overloaded_error", "rate_limit_exceeded"),
         ("stalled", None, "gateway_timeout"),
         ("truncated", None, "internal_error"),
     ):
         error: Any = ErrorInfo(kind, "no", code=code)  # type: ignore[arg-type]
         payloads, _ = written(Created("r", "m"), Failed(error))
         assert payloads[-1]["error"] == {"code": expected, "message": "no"}
+
+
+def test_refusal_is_text_and_reported() -> None:
+    item = Message("assistant", [Refusal("No.")])
+    payloads, report = of_item(item, RefusalDelta(0, 0, "N"), RefusalDelta(0, 0, "o."))
+    deltas = [payload["delta"] for payload in payloads if "delta" in payload]
+    assert deltas == [{"type": "text", "text": "N"}, {"type": "text", "text": "o."}]
+    assert report == ["/refusal"]
+    # An item of a second choice is not written, and nor are its deltas.
+    other = Message("assistant", [Refusal("No.")], choice=1)
+    payloads, _ = of_item(other, RefusalDelta(0, 0, "No."))
+    assert not any("delta" in payload for payload in payloads)
 
 
 def test_stream_without_end_has_no_terminator() -> None:
