@@ -408,6 +408,15 @@ const tasks = {
     seen.name = await textOf(page, '#name');
   },
 
+  // What a phone reads of the timeline and of the difference: {"page": NAME}
+  async narrow() {
+    const page = await open(asked.page, { phone: true });
+    seen.timeline = await page
+      .locator('#timeline > svg > text')
+      .evaluateAll(all => all.map(text => text.firstChild.data));
+    seen.titles = await texts(page, '#differences .titles > :visible');
+  },
+
   // Less motion, playing from a frame on: {"page": NAME, "frame": NUMBER}
   async motion() {
     seen.animations = {};

@@ -17,7 +17,7 @@ const QUIET = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-bac
 const browser = await chromium.launch({ executablePath, args: QUIET });
 const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme, reducedMotion: 'reduce' });
 context.setDefaultTimeout(10_000);
-const seen = { complaints: [], foreign: [], faint: [], wide: [], stops: {}, unseen: [], texts: 0, scheme: [], stills: [], search: {}, landed: {} };
+const seen = { complaints: [], foreign: [], faint: [], wide: [], cut: [], broken: [], stops: {}, unseen: [], texts: 0, scheme: [], stills: [], search: {}, landed: {} };
 
 const page = await context.newPage();
 page.on('console', message => { if (message.type() === 'error') seen.complaints.push(message.text()); });
@@ -120,6 +120,10 @@ try {
     seen.scheme.push(await page.evaluate(() => document.body.dataset.mdColorScheme));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     if (wide > 0) seen.wide.push(`${path}: ${wide}`);
+    const cut = await page.evaluate(() => [...document.querySelectorAll('.md-content table')].map(table => table.scrollWidth - table.closest('.md-typeset__scrollwrap, article').clientWidth));
+    seen.cut.push(...cut.filter(pixels => pixels > 0).map(pixels => `${path}: ${pixels}`));
+    const broken = await page.evaluate(() => [...document.querySelectorAll('.md-content td:first-child > code')].filter(code => !/[\s()]/.test(code.textContent) && code.getClientRects().length > 1).map(code => code.textContent));
+    seen.broken.push(...broken.map(name => `${path}: ${name}`));
     seen.stills.push(...await page.evaluate(() => [...document.querySelectorAll('picture img')].map(image => image.currentSrc.split('/').pop())));
     await page.screenshot({ path: join(pictures, `site-${path.replace(/\W+/g, '-')}-${scheme}-${width}.png`) });
 

@@ -313,6 +313,18 @@ def test_page_shows_the_first_difference_of_two(tmp_path: Path) -> None:
     assert seen["name"] == "b.jsonl"
 
 
+def test_phone_shows_ticks_tools_and_no_empty_column(tmp_path: Path) -> None:
+    body = body_of("chat/aimock-tool.sse")
+    # So long that half of the axis is more than two of its steps, and a step of five too long.
+    a = inspect(body + b": padding\n\n" * 120, "chat", name="a.sse")
+    b = inspect(body_of("chat/llama-tool.sse"), "chat", name="b.sse")
+    assert 4000 < a.facts.bytes < 5000
+    seen = browse(tmp_path, {"two": render([a, b], compare(a, b))}, "narrow", page="two")
+    assert {"0", "2,000", "4,000"} <= set(seen["timeline"])
+    assert {"get_weather", "get_time"} <= set(seen["timeline"])
+    assert seen["titles"] == ["rows", "event"], "no times were recorded"
+
+
 def test_redacted_page_shows_lengths_and_no_text(tmp_path: Path) -> None:
     inspection = redacted(inspect(tool_call(), name="secret.jsonl"))
     seen = browse(tmp_path, {"redacted": render([inspection])}, "frames", page="redacted")

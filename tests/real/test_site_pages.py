@@ -98,6 +98,16 @@ def test_site_has_contrast_and_fits(url: str, pictures: Path, scheme: str, width
     assert set(look["scheme"]) == {"default" if scheme == "light" else "slate"}
 
 
+def test_tables_fit_a_wide_screen(url: str, pictures: Path) -> None:
+    """Those of texts: what has a column for each of many libraries is moved sideways."""
+    pages = ("PROOF.html", "benchmarks.html", "prompt-fields.html", "providers.html", "index.html")
+    assert seen(url, pictures, "light", WIDE, pages, ())["cut"] == []
+
+
+def test_names_in_tables_are_not_broken(url: str, pictures: Path) -> None:
+    assert seen(url, pictures, "light", NARROW, ("names.html",), ())["broken"] == []
+
+
 @each_look
 def test_site_asks_no_other_server(url: str, pictures: Path, scheme: str, width: int) -> None:
     look = seen(url, pictures, scheme, width)

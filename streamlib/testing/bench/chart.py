@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from streamlib.inspection.page import drawing_style, patterns
 from streamlib.testing.bench.records import OURS, BenchRun, Figure, shown
-from streamlib.testing.svg import LEFT, WIDTH, number, picture, text
+from streamlib.testing.svg import LEFT, LETTER, WIDTH, number, picture, text
 
 ROW: Final = 36
 """Height of a bar with the label above it."""
@@ -44,6 +44,7 @@ PAGE_STYLE: Final = (
     ".table{overflow-x:auto}table{border-collapse:collapse}"
     "td,th{padding:2px 14px 2px 0;text-align:left;white-space:nowrap;"
     "border-bottom:1px solid var(--line)}td.number,th.number{text-align:right}"
+    "td:first-child{min-width:7em;white-space:normal;overflow-wrap:anywhere}"
 )
 
 
@@ -140,12 +141,14 @@ def bars(figures: Sequence[Figure]) -> Panel:
     parts: list[str] = []
     sentences: list[str] = []
     for position, entry in enumerate(figures):
-        label = f"{entry.workload}, {entry.chunks}"
+        kind = f", {entry.chunks}"
         if len(contestants) > 1:
-            label += f": {entry.contestant}"
+            kind += f": {entry.contestant}"
+        label = f"{entry.workload}{kind}"
+        shortened = _end_of(entry.workload, WIDTH - 2 * LEFT - len(kind) * LETTER) + kind
         value = f"{shown(entry.best)} / {shown(entry.median)} {entry.unit}"
         sentences.append(f"{label} {value}.")
-        parts += _bar(entry, label, value, position * ROW, largest)
+        parts += _bar(entry, shortened, value, position * ROW, largest)
     return Panel(" ".join(sentences), len(figures) * ROW + 8, parts)
 
 
@@ -165,6 +168,14 @@ def _bar(entry: Figure, label: str, value: str, top: float, largest: float) -> l
     return parts
 
 
+def _end_of(name: str, room: float) -> str:
+    """The end of a name: of a long path the name of the file, which tells the bars apart."""
+    most = max(2, int(room / LETTER))
+    if len(name) <= most:
+        return name
+    return f"…{name[1 - most :]}"
+
+
 # --- curves ---
 
 
@@ -172,7 +183,8 @@ def curve(name: str, figures: Sequence[Figure]) -> Panel:
     """The curve of one body: a line for each reader."""
     sizes = list(dict.fromkeys(entry.chunks for entry in figures))
     highest = _rounded_up(max(entry.spread[1] for entry in figures))
-    parts = [text(name, LEFT, 14, "heading", room=WIDTH - 2 * LEFT - 40), *_axes(sizes, highest)]
+    heading = _end_of(name, WIDTH - 2 * LEFT - 40)
+    parts = [text(heading, LEFT, 14, "heading"), *_axes(sizes, highest)]
     sentences = [f"{name}, MB/s by size of the chunks."]
     readers = list(dict.fromkeys(entry.contestant for entry in figures))
     for position, reader in enumerate(readers):

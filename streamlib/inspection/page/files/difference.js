@@ -13,7 +13,7 @@ class Difference {
     this.difference = difference;
     this.rows = new Rows(
       at("differences"),
-      [["rows"], ["A", "number"], ["B", "number"], ["event"], ["what differs", "last"]],
+      [["rows"], ["A", "number time"], ["B", "number time"], ["event"], ["what differs", "last"]],
       index => this.cells(this.list[index]),
       index => {
         this.rows.moveTo(index);
@@ -22,6 +22,8 @@ class Difference {
       () => {},
     );
     at("difference").hidden = false;
+    const isTimed = difference.rows.some(row => (row.a_at ?? row.b_at) != null);
+    at("differences").classList.toggle("untimed", !isTimed);
     at("only-different").onchange = () => this.arrange();
     const { first } = difference;
     // A redacted difference has no names.
@@ -58,8 +60,8 @@ class Difference {
       );
     return [
       [make("span", { class: op === "same" || op === "ids" ? "soft" : "error" }, OPS[op]), ""],
-      [clockTime(a ?? null), "number"],
-      [clockTime(b ?? null), "number"],
+      [clockTime(a ?? null), "number time"],
+      [clockTime(b ?? null), "number time"],
       [quoted(label || type), ""],
       [texts, "last"],
     ];

@@ -121,7 +121,8 @@ class Timeline {
   drawItems() {
     const { items } = this.model.inspection;
     for (const item of items.slice(0, ITEM_LANES)) {
-      this.label(item.label, `item ${item.index}: ${item.label}`);
+      // of a call: its tool
+      this.label(item.label.replace(`${item.type} `, ""), `item ${item.index}: ${item.label}`);
       this.drawBar(item);
       this.top += LANE;
     }
@@ -213,7 +214,8 @@ class Timeline {
 
   drawAxis() {
     const end = this.model.axisEnd;
-    const step = niceStep(end / Math.max(2, Math.floor((this.width - this.gutter) / 110)));
+    // A nice step is at most 2.5 times as long.
+    const step = niceStep(end / Math.max(2.5, Math.floor((this.width - this.gutter) / 110)));
     let path = "";
     for (let value = 0; value <= end; value += step) {
       const x = this.x(value);

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 
 from streamlib.testing.bench import chart
@@ -81,6 +82,22 @@ def test_bar_shows_the_best_round_and_the_median() -> None:
     assert "1.50 / 2.00 µs" in words(chart.drawing("times", BARS, RESULT))
     patterns = {part.get("id") for part in picture.iter(f"{SVG}pattern")}
     assert {"message", "other"} <= patterns
+
+
+@pytest.mark.parametrize("reader", [OURS, "mine:Parser"])
+def test_label_keeps_the_end_of_a_long_path(reader: str) -> None:
+    path = f"/home/{'a-long-name-of-a-folder/' * 9}"
+    bars = [
+        Figure("files", f"{path}{name}.sse", chunks, reader, "bytes", "MB/s", (1.0,))
+        for name in ("one", "two")
+        for chunks in ("an event", "16 KiB")
+    ]
+    labels = words(chart.drawing("speed", bars, RESULT))[1:9:2]
+    ends = ["one.sse, an event", "one.sse, 16 KiB", "two.sse, an event", "two.sse, 16 KiB"]
+    assert [label[-len(end) :] for label, end in zip(labels, ends, strict=True)] == ends
+    curves = [msgspec.structs.replace(entry, bench="curve") for entry in bars]
+    headings = [label for label in words(chart.drawing("s", curves, RESULT)) if label[0] == "…"]
+    assert [heading[-7:] for heading in headings] == ["one.sse", "two.sse"]
 
 
 def points(path: str) -> list[tuple[float, float]]:
