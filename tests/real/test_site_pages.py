@@ -147,7 +147,7 @@ def test_site_is_searched_from_the_disk(url: str, pictures: Path) -> None:
         "mask": "pipeline.html",
         "redact": "pipeline.html",
         "fallback": "pipeline.html",
-        "retry": "reference/events.html",
+        "retry": "errors.html",
         "cost": "costs.html",
     }
     look = seen(home, pictures, "light", WIDE, (), tuple(found))
