@@ -41,6 +41,13 @@ DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _skip: Final = msgspec.json.Decoder(msgspec.Raw).decode
 _REFUSALS: Final = (msgspec.DecodeError, UnicodeError)
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_TOO_DEEP: Final = "JSON nested too deep"
+_TOKENS: Final = re.compile(rb'[\[\]{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""Brackets, and the strings that may hold others."""
+_DEEP: Final = 500
+"""Levels: half of the stack that Python has."""
+_LOOKED_AT: Final = 1 << 16
+"""Bytes: each takes a step in Python, of a body that may have megabytes."""
 _MARK: Final = re.compile("[\ufffe\uffff][\ufdd0-\ufdef]{2}")
 _PAIR: Final = re.compile("\ufffe([\ufdd0-\ufdef]{2})\uffff([\ufdd0-\ufdef]{2})")
 _HIGH_AT_END: Final = re.compile("\ufffe[\ufdd0-\ufdef]{2}\\Z")
@@ -130,15 +137,32 @@ def decode_any(data: bytes) -> Any:
         # Only now are halves of surrogate pairs looked for: nearly every payload has none.
         marked = mark_surrogates(data)
     except RecursionError:
-        raise malformed("JSON nested too deep", data) from None
+        raise malformed(_TOO_DEEP, data) from None
     if marked is None:
-        raise malformed("not JSON", data)
+        raise malformed(_why_no_json(data), data)
     try:
         return msgspec.json.decode(marked)
     except _REFUSALS:
-        raise malformed("not JSON", data) from None
+        raise malformed(_why_no_json(data), data) from None
     except RecursionError:
-        raise malformed("JSON nested too deep", data) from None
+        raise malformed(_TOO_DEEP, data) from None
+
+
+def _why_no_json(data: bytes) -> str:
+    """The reason why a decoder refused bytes.
+
+    Where they are broken and nested too deep, the decoder meets one of the two first, by how much
+    of the stack the caller left: the reason must not depend on that.
+    """
+    level = 0
+    for token in _TOKENS.finditer(data, 0, _LOOKED_AT):
+        if token.group() in b"[{":
+            level += 1
+        elif token.group() in b"]}":
+            level -= 1
+        if level > _DEEP:
+            return _TOO_DEEP
+    return "not JSON"
 
 
 def string_or_none(values: dict[str, Any], key: str) -> str | None:

@@ -29,10 +29,10 @@ from streamlib_parsers import (
 from streamlib_parsers.accumulate import Accumulator, accumulate
 from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.build_kind import compiled
-from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.items import JsonObject, Origin
-from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import WIRE_APIS, Parser, parse_body, wire
 from tests.support.dialect_calls import (
@@ -147,6 +147,29 @@ def test_empty_summary_delta_emits_nothing() -> None:
         about("reasoning_summary_text.delta", 0, "r", delta=""),
     )
     assert not [event for event in events if hasattr(event, "summary_index")]
+
+
+BROKEN = {
+    b"[" * 950 + b"D": "JSON nested too deep",
+    b"[" * 400 + b"D": "not JSON",
+    b"[]{}" * 600 + b"D": "not JSON",
+    b'["' + b"[{" * 600 + b'\\"[" D': "not JSON",
+}
+
+
+def reason_from(levels: int, data: bytes) -> str:
+    """Why data is refused when so many functions have been called."""
+    if levels:
+        return reason_from(levels - 1, data)
+    with pytest.raises(ParseFailure) as failure:
+        decode_any(data)
+    return failure.value.info.message
+
+
+@pytest.mark.parametrize("data", BROKEN)
+def test_reason_of_broken_json_is_the_same_on_any_stack(data: bytes) -> None:
+    reasons = {reason_from(levels, data) for levels in (0, 50, 100, 200)}
+    assert reasons == {BROKEN[data]}
 
 
 def test_item_nested_too_deep_to_scrub_is_emitted_as_it_is() -> None:
