@@ -62,7 +62,7 @@ class Run(NamedTuple):
     date: str
     """Of the last one."""
     commit: str
-    """Of the first one."""
+    """Of the first one; of the last one, if that one says nothing about the present code."""
 
     def after(self, earlier: Run | None) -> Run:
         """This run together with the earlier ones."""
@@ -71,7 +71,7 @@ class Run(NamedTuple):
         return self._replace(
             executions=earlier.executions + self.executions,
             seconds=earlier.seconds + self.seconds,
-            commit=earlier.commit,
+            commit=max(earlier.commit, self.commit, key=_age),
         )
 
     def __str__(self) -> str:
@@ -110,9 +110,9 @@ def save(runs: dict[str, Run]) -> None:
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def _age(commit: str) -> int:
-    """Sorts the oldest commit last: it decides whether the figures are out of date."""
-    return commits_since(commit) or 0
+def _age(commit: str) -> tuple[bool, int]:
+    """Sorts last what decides whether the figures count: changed files, else the oldest commit."""
+    return bool(doubt(commit)), commits_since(commit) or 0
 
 
 def fuzz_all(seconds: dict[str, int], jobs: int) -> Iterator[tuple[str, Run]]:
@@ -122,13 +122,17 @@ def fuzz_all(seconds: dict[str, int], jobs: int) -> Iterator[tuple[str, Run]]:
     jobs: How many at a time.
     """
     commit = present_commit()  # before the first file is written: with it the tree has changes
-    with ThreadPoolExecutor(jobs) as pool:
+    pool = ThreadPoolExecutor(jobs)
+    try:
         tasks = {pool.submit(fuzz, name, most): name for name, most in seconds.items()}
         for task in as_completed(tasks):
             name = tasks[task]
             executions, broke = task.result()
             today = f"{datetime.now(UTC):%Y-%m-%d}"
             yield name, Run(executions, seconds[name], broke, today, commit)
+    finally:
+        # Where one cannot run, or the command is stopped, hours of others must not begin.
+        pool.shutdown(cancel_futures=True)
 
 
 def main() -> None:

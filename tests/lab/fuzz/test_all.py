@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,33 @@ def test_runs_add_up_and_keep_the_oldest_commit(
     fuzz_all.save({"sse": later, "chat": both})
     record = json.loads(fuzz_all.RECORD.read_bytes())
     assert record["figures"] == {"executions": 10, "crashes": 0}
+    assert record["commit"] == f"{NOW}~1"
+
+
+@pytest.mark.skipif(not NOW, reason="this is no git checkout: no commit to compare with")
+def test_run_of_changed_files_is_not_hidden_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page would quote its executions as those of the other's commit."""
+    monkeypatch.setattr(fuzz_all, "RECORD", tmp_path / "atheris.json")
+    clean = Run(10, 1, broke=False, date="2026-11-28", commit=f"{NOW}~1")
+    changed = clean._replace(commit=f"{NOW}-dirty")
+    assert changed.after(clean).commit == changed.commit
+    fuzz_all.save({"sse": clean, "chat": changed})
+    assert json.loads(fuzz_all.RECORD.read_bytes())["commit"] == changed.commit
+
+
+def test_no_target_begins_after_one_that_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    def fuzz(name: str, seconds: int) -> tuple[int, bool]:
+        begun.append(name)
+        if name == "a":
+            raise SystemExit(f"{name}: no atheris")
+        time.sleep(0.1)
+        return 1, False
+
+    monkeypatch.setattr(fuzz_all, "fuzz", fuzz)
+    with pytest.raises(SystemExit):
+        list(fuzz_all.fuzz_all(dict.fromkeys("abcdefgh", 1), jobs=1))
+    assert len(begun) < 8
