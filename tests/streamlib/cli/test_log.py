@@ -106,10 +106,12 @@ class Pipe(io.StringIO):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[str] = []
+        self.has_reader_seen = threading.Event()
 
     def flush(self) -> None:
         if self.getvalue() not in self.seen:
             self.seen.append(self.getvalue())
+        self.has_reader_seen.set()
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
@@ -120,7 +122,12 @@ def test_log_shows_each_event_when_it_comes(
     create(url, "a")
     pipe = Pipe()
     monkeypatch.setattr(sys, "stdout", pipe)
-    writer = threading.Thread(target=write, args=(url, "a", 0.1, *FRAMES))
+
+    def write_behind_the_head() -> None:
+        pipe.has_reader_seen.wait(5)
+        write(url, "a", *FRAMES)
+
+    writer = threading.Thread(target=write_behind_the_head)
     writer.start()
     assert main(["log", url, "a", "--follow", *options]) == 0
     writer.join(timeout=10)
