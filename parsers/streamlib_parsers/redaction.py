@@ -30,7 +30,7 @@ _SHAPES: Final = (
     r"(?:gsk|r8|tgp_v1|gh[oprsu]|github_pat)_\w{8,}",
     r"hf_[A-Za-z0-9]{16,}",  # not the function "hf_hub_download"
     r"fw_\w{16,}",
-    r"xox[abcdeprs]-[\w%-]{10,}",  # Slack: bots, users, sessions; not "xoxo-"
+    r"xox[abcdeprs]-[\w%+/=-]{10,}",  # Slack: bots, users, sessions; not "xoxo-"
     r"x(?:app-\d|wfp)-[\w-]{10,}",  # Slack: apps, workflows; not the packages "xapp-…"
     r"hooks\.slack\.com/(?:services|triggers|workflows)/[\w+/]{16,}",  # the address is the key
     r"gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct)-[\w-]{16,}(?:\.\w{2,}){0,2}",  # GitLab

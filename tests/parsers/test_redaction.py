@@ -43,6 +43,7 @@ KEYS = [
     "xoxe.xoxp-1-0123456789abcdefghij",
     "xoxe-1-0123456789abcdefghij",
     "xoxd-AbCd%2Bef%2F0123456789%3D",
+    "xoxd-AbCd+ef/0123456789=",
     "xapp-1-A0123456789-0123-abcdefghij",
     "xwfp-0123456789-abcdefghij",
     "hooks.slack.com/services/T0123456789/B012/abcdefghij",
