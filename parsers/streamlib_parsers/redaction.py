@@ -35,7 +35,7 @@ _SHAPES: Final = (
     r"hooks\.slack\.com/(?:services|triggers|workflows)/[\w+/]{16,}",  # the address is the key
     r"gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct)-[\w-]{16,}(?:\.\w{2,}){0,2}",  # GitLab
     r"npm_[A-Za-z0-9]{30,}",  # not the variables "npm_config_…"
-    r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9+/=]{10,}",  # Stripe; secrets of webhooks
+    r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9+/=]{16,}",  # Stripe; secrets of webhooks
     # JSON web token. Inside a word its first part is short: each "eyJ-" of a long text may begin
     # one, and would be read to the end of the text.
     r"(?:(?<![\w-])eyJ[\w-]{8,}+|eyJ[\w-]{8,1000}+)\.[\w-]{8,}(?:\.[\w-]*)?",

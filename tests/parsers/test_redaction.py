@@ -108,6 +108,7 @@ HARMLESS = [
     "password must not be empty",
     "Bearer",
     "xoxo-your-friends-from-the-conference, kisses and hugs: xoxoxoxoxoxo",
+    "the fixtures sk_test_connection and rk_test_timeouts",
     "call hf_hub_download(repo_id) or set hf_transfer_enabled",
     "apt install xapp-sn-watcher-common xapps-common; pip install slack-sdk",
     "posts to https://hooks.slack.com/services/ fail with invalid_token",
