@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from msgspec import Struct
 
@@ -40,7 +40,7 @@ from streamlib.pipeline.reading import BatchSource
 from streamlib.request.mistakes import check_callable
 from streamlib_parsers.accumulate import Accumulator, Response
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.events import Event
+from streamlib_parsers.events import Event, RunEvent
 from streamlib_parsers.stream_error import StreamError
 
 __all__ = ["STREAM_HEADERS", "LogApp", "LogSource", "log_app", "log_encoder"]
@@ -289,7 +289,7 @@ def _id_of(path: str, prefix: str) -> tuple[str, str] | None:
 # --- a log as the source of a web response, such as `StreamResponse` ---
 
 
-class LogSource(BatchSource):
+class LogSource(BatchSource[RunEvent]):
     """The events of a log as a stream to enter and leave; leaving it does not end what is written.
 
         StreamResponse(LogSource(log, log_id), log_encoder(meta))
@@ -316,6 +316,10 @@ class LogSource(BatchSource):
 
     async def __aenter__(self) -> LogSource:
         self._reader = self._log.read(self._log_id)
+        # Entered again, it begins again: nothing of the earlier block follows.
+        self._rest.clear()
+        self._accumulator = Accumulator()
+        self._is_in_response = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -329,7 +333,7 @@ class LogSource(BatchSource):
 
     pipe: ClassVar = pipe_method
 
-    async def _next_batch(self) -> list[Any]:
+    async def _next_batch(self) -> list[RunEvent]:
         """The events of the next record.
 
         Raises:

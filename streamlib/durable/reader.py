@@ -368,7 +368,7 @@ class LogReader:
         return LogError("rewound", message)
 
 
-class EntryEvents(BatchSource):
+class EntryEvents(BatchSource[RunEvent]):
     """The events of a reader's entries, without their cursors."""
 
     def __init__(self, reader: LogReader) -> None:
@@ -379,7 +379,7 @@ class EntryEvents(BatchSource):
         """Stops following the log."""
         self._reader.close()
 
-    async def _next_batch(self) -> list[Any]:
+    async def _next_batch(self) -> list[RunEvent]:
         entries = await anext(self._reader.batches())
         return [entry.event for entry in entries]
 

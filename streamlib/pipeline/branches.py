@@ -106,7 +106,7 @@ async def read_owned(
         await read_lists(stream, take)
 
 
-class Branch(BatchSource):
+class Branch(BatchSource[ResponseEvent]):
     """One reader of a tee."""
 
     def __init__(self, reader: TeeReader) -> None:

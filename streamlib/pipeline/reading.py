@@ -19,7 +19,6 @@ from streamlib_parsers.events import (
     FunctionCallArgumentsDelta,
     OutputItemDone,
     OutputTextDelta,
-    ResponseEvent,
     RunEvent,
 )
 from streamlib_parsers.items import Message, ResponseItem
@@ -59,7 +58,7 @@ class Reads(Generic[T]):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class BatchSource(ABC):
+class BatchSource(ABC, Generic[T]):
     """A source whose events arrive in lists; iterated, it gives them one by one."""
 
     @property
@@ -68,23 +67,28 @@ class BatchSource(ABC):
         return ()
 
     def __init__(self) -> None:
-        self._rest: deque[ResponseEvent] = deque()
+        self._rest: deque[T] = deque()
         """Events of the last list that were not given yet."""
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> ResponseEvent:
+    async def __anext__(self) -> T:
         while not self._rest:
             self._rest.extend(await self._next_batch())
         return self._rest.popleft()
 
-    def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """The events as they arrive together."""
-        return Reads(self._next_batch)
+    def batches(self) -> AsyncIterator[list[T]]:
+        """The events as they arrive together; first those that a loop over single ones left."""
+        return Reads(self._rest_or_next)
+
+    async def _rest_or_next(self) -> list[T]:
+        rest = list(self._rest)
+        self._rest.clear()
+        return rest or await self._next_batch()
 
     @abstractmethod
-    async def _next_batch(self) -> list[ResponseEvent]:
+    async def _next_batch(self) -> list[T]:
         """The next list; it raises `StopAsyncIteration` at the end."""
 
 

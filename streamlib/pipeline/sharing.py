@@ -176,7 +176,7 @@ class Share(TaskBlock):
             await self._wants.wait()
 
 
-class _FromTheStart(BatchSource):
+class _FromTheStart(BatchSource[ResponseEvent]):
     """The events of a `Share` for one reader."""
 
     def __init__(self, share: Share) -> None:

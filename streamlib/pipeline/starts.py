@@ -100,7 +100,7 @@ def race(starts: Sequence[Start], *, after: float = 0.8) -> StartedStream:
     return StartedStream(choice, map_events(choice.with_notices))
 
 
-class _Choice(TaskBlock, BatchSource):
+class _Choice(TaskBlock, BatchSource[ResponseEvent]):
     """Starts one after another until one has output: the source of a `StartedStream`."""
 
     is_run = False

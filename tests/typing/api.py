@@ -30,6 +30,7 @@ from streamlib import (
 )
 from streamlib.batch import Pace
 from streamlib.client import ClientOptions
+from streamlib.durable.http import LogSource
 from streamlib.pipeline import (
     Keep,
     Measure,
@@ -223,6 +224,13 @@ async def of_a_run(run: streamlib.AgentRun) -> None:
     async with run.pipe(only(OutputTextDelta)) as deltas:
         async for event in deltas:
             assert_type(event, OutputTextDelta | CallOutput)
+
+
+async def of_a_log(source: LogSource) -> None:
+    """The log of a run has outputs of calls, too."""
+    assert_type(source.batches(), AsyncIterator[list[RunEvent]])
+    async for event in source:
+        assert_type(event, RunEvent)
 
 
 async def testing() -> None:

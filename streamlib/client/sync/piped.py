@@ -155,7 +155,7 @@ class LoopDriver(HostedDriver):
             self._stream.close()
 
 
-class HookedEvents(BatchSource):
+class HookedEvents(BatchSource[ResponseEvent]):
     """The batches of a stream, shown to the hook of its client."""
 
     def __init__(self, stream: HostedSource, on_event: OnEvent | None) -> None:

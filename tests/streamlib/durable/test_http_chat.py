@@ -18,7 +18,7 @@ from streamlib.durable import Log, open_log
 from streamlib.durable.http import LogApp, LogSource, log_app, log_encoder
 from streamlib.transport.deadlines import Deadlines
 from streamlib.web import StreamResponse
-from streamlib_parsers import Response
+from streamlib_parsers import OutputTextDelta, Response
 from tests.support.asgi_calls import AsgiCall
 from tests.support.client_streams import all_events, stream_over
 from tests.support.durable_engines import memory_engine
@@ -181,6 +181,31 @@ async def test_first_response_reads_the_log_too() -> None:
             call = await AsgiCall(leave_after=leave_after)(response)
         assert call.body == await encoded(log_encoder(META))
         assert [response.status for response in done] == ["incomplete", "completed"]
+
+
+async def test_source_goes_on_in_lists_where_a_loop_was_left() -> None:
+    async with open_log(memory_engine()) as log:
+        await log.write("a", stream(*FRAMES))
+        wanted = [entry.event async for entry in log.read("a")]
+        for begun in range(3):
+            async with LogSource(log, "a") as source:
+                events = [await anext(source) for _ in range(begun)]
+                async for batch in source.batches():
+                    events += batch
+            assert events == wanted
+
+
+async def test_source_begins_again_when_it_is_entered_again() -> None:
+    async with open_log(memory_engine()) as log:
+        await log.write("a", stream(*FRAMES))
+        wanted = [entry.event async for entry in log.read("a")]
+        source = LogSource(log, "a")
+        async with source:
+            await anext(source)
+        async with source:
+            assert [event async for event in source] == wanted
+        text = "".join(event.delta for event in wanted if isinstance(event, OutputTextDelta))
+        assert source.response.text == text != ""
 
 
 async def test_source_of_a_missing_log_is_an_http_error() -> None:
