@@ -447,10 +447,13 @@ class Client(AsyncOnly, ClientSetup):
             StreamError: the request failed; `invalid_request` if the provider has no list.
             RuntimeError: the client is closed.
         """
+        options: StreamOptions = {"api_key": api_key}
+        del api_key  # a traceback shows the locals of this frame
+        wrap_key_of(options)
         self._require_open()
         service = self._provider(provider)
         request = models_request(service, wire_api or self._wire_api, base_url or self._base_url)
-        models = read_models(await self.fetch(request, service, api_key=api_key))
+        models = read_models(await self.fetch(request, service, api_key=options.get("api_key")))
         if isinstance(models, ErrorInfo):
             raise StreamError(models)
         return models

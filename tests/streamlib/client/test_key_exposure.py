@@ -178,3 +178,12 @@ async def test_key_of_one_request_is_in_no_traceback(method: str, key: str) -> N
         with pytest.raises(StreamError) as raised:
             await getattr(client, method)(make_request("http://memory.example"), api_key=key)
     assert UNUSUAL_KEY not in printed(raised.value, own=False)
+
+
+@pytest.mark.parametrize("key", [UNUSUAL_KEY, UNUSUAL_KEY + "\x7f"], ids=["valid", "invalid"])
+async def test_key_of_a_list_of_models_is_in_no_traceback(key: str) -> None:
+    memory = MemoryTransport([b"garbage"])
+    async with make_client("http://memory.example", memory) as client:
+        with pytest.raises(StreamError) as raised:
+            await client.models("openai", base_url="http://memory.example", api_key=key)
+    assert UNUSUAL_KEY not in printed(raised.value, own=False)
