@@ -145,7 +145,7 @@ def downgrade(
     """The items as `target` can read them: those of another origin are downgraded."""
     readable: list[IndexedItem] = []
     # Ids of the built-in calls that became text: so do their outputs.
-    texts: set[str] = set()
+    text_ids: set[str] = set()
     # Outputs that became text, until the outputs of functions beside them are through: these must
     # follow their calls directly.
     waiting: list[IndexedItem] = []
@@ -155,7 +155,7 @@ def downgrade(
             readable += waiting
             waiting.clear()
         if isinstance(item, BUILT_IN_OUTPUTS):
-            if item.call_id in texts or target.wire_api != BUILT_IN_WIRE:
+            if item.call_id in text_ids or target.wire_api != BUILT_IN_WIRE:
                 report.add("downgraded", entry.path, AS_TEXT)
                 text = msgspec.structs.replace(output_as_text(item), agent=item.agent)
                 waiting.append(_without_agent(IndexedItem(entry.position, text), report))
@@ -168,7 +168,7 @@ def downgrade(
             readable.append(entry)
             continue
         if isinstance(item, BUILT_IN_CALLS):
-            texts.add(item.call_id)
+            text_ids.add(item.call_id)
         action, reason, replacement = downgrade_item(item)
         if action is not None:
             report.add(action, entry.path, reason)

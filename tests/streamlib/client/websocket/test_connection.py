@@ -287,6 +287,19 @@ async def test_a_policy_of_your_own_decides_about_lanes() -> None:
     assert stream.response.text == "Here"
 
 
+async def test_a_lane_is_not_sent_again_beyond_the_policys_time() -> None:
+    script = [EXPECT, error_frame("websocket_connection_limit_reached"), FOREVER]
+    async with (
+        scripted_socket(script) as server,
+        connected(server.url, client={"retry": RetryPolicy(within=0.0)}) as connection,
+    ):
+        stream = connection.stream("x")
+        with pytest.raises(StreamError) as raised:
+            await read(stream)
+    assert raised.value.info.code == "websocket_connection_limit_reached"
+    assert stream.retried == ()
+
+
 async def test_an_old_connection_gets_no_new_request() -> None:
     settings = WebSocketSettings(seconds=0.0)
     script = [EXPECT, *response_frames("r1", "One")]
