@@ -51,10 +51,15 @@ class Reads(Generic[T]):
         return self
 
     def __anext__(self) -> Awaitable[T]:
+        # Only the first read has a frame of its own, whose `await` raises what `begin` does.
         if self._begin is not None:
-            self._begin()
-            self._begin = None
+            return self._first(self._begin)
         return self._read()
+
+    async def _first(self, begin: Callable[[], object]) -> T:
+        begin()
+        self._begin = None
+        return await self._read()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

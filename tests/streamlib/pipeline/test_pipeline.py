@@ -143,6 +143,15 @@ async def test_batches_of_a_pipeline_are_read_once() -> None:
             await anext(piped.batches())
 
 
+async def test_second_reading_fails_when_it_is_awaited() -> None:
+    """Of several reads that are gathered, the others are awaited too."""
+    async with pipe(EventsSource(EVENTS)) as piped:
+        assert [event async for event in piped] == EVENTS
+        for second in (anext(piped.batches()), anext(piped.text())):
+            with pytest.raises(RuntimeError, match="read to its end"):
+                await second
+
+
 async def test_pipe_emits_buffered_deltas_when_no_event_arrives() -> None:
     async with pipe(EventsSource(DELTAS, stall=30), coalesce(0.02)) as events:
         with anyio.fail_after(5):
