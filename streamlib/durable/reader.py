@@ -52,7 +52,7 @@ class LogReader:
         self._engine = engine
         self._log_id = log_id
         self._settings = settings
-        self.cursor = after
+        self._cursor = after
         """The position after the last delivered entry."""
         # Followed before the first read, so that nothing is missed between the two.
         self._follower = hub.follow(log_id)
@@ -81,6 +81,11 @@ class LogReader:
         """The last state that the engine returned."""
 
     @property
+    def cursor(self) -> LogCursor:
+        """The position after the last delivered entry."""
+        return self._cursor
+
+    @property
     def is_ended(self) -> bool:
         """Whether nothing follows: the log is closed, and all its entries were delivered."""
         if self._ended or self._state is None or self._fault is not None:
@@ -92,7 +97,7 @@ class LogReader:
 
         The log of a run that had ended may be closed in a later epoch, without a further event.
         """
-        return state.last == self.cursor.position and state.epoch >= self.cursor.epoch
+        return state.last == self._cursor.position and state.epoch >= self._cursor.epoch
 
     @property
     def is_caught_up(self) -> bool:
@@ -210,8 +215,8 @@ class LogReader:
 
     def _take(self, record: Record) -> list[Entry] | None:
         """The entries of a record; [] if they were delivered, None if earlier ones are missing."""
-        epoch, position = self.cursor
-        if (record.epoch, record.last) <= self.cursor:
+        epoch, position = self._cursor
+        if (record.epoch, record.last) <= self._cursor:
             return []
         if record.first > position + 1:
             return None
@@ -222,7 +227,7 @@ class LogReader:
         for offset in range(position + 1 - record.first, len(events)):
             cursor = LogCursor(record.epoch, record.first + offset)
             entries.append(Entry(str(cursor), events[offset]))
-        self.cursor = LogCursor(record.epoch, record.last)
+        self._cursor = LogCursor(record.epoch, record.last)
         self._received_at = anyio.current_time()
         self._sign = None
         self._is_in_response = not is_terminal(events[-1])
@@ -246,7 +251,7 @@ class LogReader:
         follower.lost = False
         is_read = False
         try:
-            state, now, records = await self._engine.read(self._log_id, self.cursor, READ_RECORDS)
+            state, now, records = await self._engine.read(self._log_id, self._cursor, READ_RECORDS)
             is_read = True
         except LogError as error:
             await self._wait_for_engine(error)
@@ -296,7 +301,7 @@ class LogReader:
 
     def _end_of_closed_log(self) -> LogError | None:
         """Ends at the last position of a closed log; an error if no terminal event is there."""
-        if self._is_in_response or self.cursor.position == 0:
+        if self._is_in_response or self._cursor.position == 0:
             self._follower.lost = True
             return unreadable("it is closed without a terminal event")
         self._end()
@@ -337,9 +342,9 @@ class LogReader:
             if fault is not None:
                 raise fault
             return
-        if state.closed and self.cursor < (state.epoch, state.last):
+        if state.closed and self._cursor < (state.epoch, state.last):
             raise unreadable("its last events are lost")
-        if state.closed or state.epoch < self.cursor.epoch:
+        if state.closed or state.epoch < self._cursor.epoch:
             raise self._rewound()
         sign = (state.epoch, state.last, state.lease_until)
         if sign != self._sign:
@@ -359,12 +364,12 @@ class LogReader:
 
     def _hole_before(self, record: Record) -> LogError:
         """The error for a record that cannot follow the cursor."""
-        if record.epoch == self.cursor.epoch or self.cursor == START:
+        if record.epoch == self._cursor.epoch or self._cursor == START:
             return unreadable(f"the events before {record.epoch}-{record.first} are lost")
         return self._rewound()  # the log was ended while it had fewer events
 
     def _rewound(self) -> LogError:
-        message = f"the log {self._log_id!r} lost events after {self.cursor}: read from its start"
+        message = f"the log {self._log_id!r} lost events after {self._cursor}: read from its start"
         return LogError("rewound", message)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from streamlib.client.stream import ResponseStream
 from streamlib.durable import Entry, Log, LogError, open_log
-from streamlib.durable.records import encode_event, endings
+from streamlib.durable.records import START, LogCursor, encode_event, endings
 from streamlib.durable.settings import COMMIT_BYTES
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import (
@@ -102,6 +102,16 @@ async def test_reader_gets_every_event_from_any_place(make_log: OpenLog) -> None
             alongside[-1].cursor,
             {"chat": 7},
         )
+
+
+async def test_cursor_of_a_reader_cannot_be_moved(make_log: OpenLog) -> None:
+    """Set forward, it would skip events without a word."""
+    async with make_log() as log:
+        await log.create("a")
+        reader = log.read("a")
+        with pytest.raises(AttributeError):
+            reader.cursor = LogCursor(1, 5)  # type: ignore[misc]
+        assert reader.cursor == START
 
 
 async def test_events_arrive_while_the_response_is_written(make_log: OpenLog) -> None:
