@@ -33,6 +33,9 @@ def test_runs_add_up_and_keep_the_oldest_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fuzz_all, "RECORD", tmp_path / "atheris.json")
+    # The last commit may have changed no code: then both would be of the same age.
+    ages = {NOW: 0, f"{NOW}~1": 1}
+    monkeypatch.setattr(fuzz_all, "commits_since", ages.__getitem__)
     earlier = Run(10, 1, broke=True, date="2026-11-28", commit=f"{NOW}~1")
     later = Run(0, 2, broke=False, date="2026-11-29", commit=NOW)
     both = later.after(earlier)
