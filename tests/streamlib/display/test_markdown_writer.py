@@ -151,6 +151,13 @@ def test_long_line_of_code_is_drawn_while_it_comes() -> None:
     assert writer.feed("\n```\n").count("x") < 40 * 10
 
 
+def test_paragraph_of_many_lines_is_drawn_while_it_comes() -> None:
+    """It may have more lines than the screen has, and no end yet."""
+    lines = [f"line{number}\n" for number in range(200)]
+    drawn = MarkdownWriter(40, 10).feed("".join(lines))
+    assert "line0 line1 line2 " in OWN.sub("", drawn)
+
+
 def test_no_word_is_lost() -> None:
     chance = random.Random(3)
     for _ in range(6):
@@ -176,6 +183,14 @@ def test_emphasis_without_an_end_is_text_after_a_while() -> None:
     text = "**" + "word " * 400
     lines = shown(split(text, random.Random(1), 60)).lines
     assert lines[0].startswith("**word word")
+
+
+def test_paragraph_is_not_cut_where_there_are_two_spaces() -> None:
+    """Emphasis without an end is cut at 900 characters: here in the last word, so before it."""
+    text = "**" + "word " * 177 + "*two  wordsandmore* end\n"
+    assert text.index("*two") < 900 < text.index("* end")
+    drawn = " ".join(shown([text, "more\n"], width=80, height=30).lines)
+    assert drawn.split()[-4:] == ["two", "wordsandmore", "end", "more"]
 
 
 def test_long_paragraph_has_its_emphasis_everywhere() -> None:
@@ -216,9 +231,18 @@ def test_link_shows_its_address(text: str, expected: str) -> None:
     assert shown([text]).lines[0] == expected
 
 
-def test_rule_has_empty_lines_around_it() -> None:
+def test_rule_and_heading_have_empty_lines_around_them() -> None:
+    """Models often leave out those around a heading."""
     lines = shown(["one\n\n---\n\ntwo"], width=30).lines
     assert lines[:5] == ["one", "", "─" * 29, "", "two"]
+    assert shown(["one\n# Two\nthree"]).lines[:5] == ["one", "", "Two", "", "three"]
+    assert shown(["One\n===\ntwo"]).lines[:3] == ["One", "", "two"]
+
+
+def test_heading_of_the_first_level_is_underlined() -> None:
+    for text in ("# One\n\n## Two\n", "One\n===\n\nTwo\n---\n"):
+        lines = written([text], 60, 12)
+        assert lines[:3] == ["\x1b[1;4mOne\x1b[0m", "", "\x1b[1mTwo\x1b[0m"], text
 
 
 def test_text_in_many_quotes_keeps_some_room() -> None:
@@ -233,6 +257,13 @@ def test_row_of_a_table_that_is_too_wide_is_a_list() -> None:
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     lines = shown([table], width=30, height=30).lines
     assert lines[:9] == [*(f"{name}: {name.upper()}" for name in names), ""]
+
+
+def test_first_ten_rows_of_a_table_give_its_widths() -> None:
+    for wide_row, width in ((10, len("wide cell")), (11, 1)):
+        rows = ["wide cell" if number == wide_row else "x" for number in range(1, 13)]
+        table = "| a |\n|---|\n" + "".join(f"| {row} |\n" for row in rows)
+        assert shown([table], height=30).lines[1] == "─" * width, wide_row
 
 
 def test_last_cell_of_a_very_long_row_goes_on() -> None:

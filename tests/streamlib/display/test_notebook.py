@@ -87,6 +87,9 @@ def test_a_boundary_is_never_inside_code_or_a_list() -> None:
     assert finished_part(listed) == ("", listed)
     finished, rest = finished_part("a" * BLOCK_LENGTH + "\n\n" + code)
     assert (finished, rest) == ("a" * BLOCK_LENGTH + "\n\n", code)
+    for end in ("```", "````"):
+        closed = code.removesuffix("```\n") + f"{end}\n\n"
+        assert finished_part(closed + "after") == (closed, "after"), end
 
 
 def test_code_that_is_split_is_closed_and_opened_again() -> None:
