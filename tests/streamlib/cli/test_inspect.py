@@ -20,7 +20,7 @@ from streamlib.cli.progress import Progress
 from streamlib.cli.timeline import page, rows
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.clock import Clock
-from streamlib.inspection.event_text import item_label, quote
+from streamlib.inspection.event_text import item_label, quote, shorten
 from streamlib.inspection.frames import steps
 from streamlib.inspection.inspector import read_capture
 from streamlib.recording import Chunk, RecordedRequest, Recording, append, from_body, save
@@ -104,6 +104,8 @@ def test_findings_name_only_what_was_not_received() -> None:
     assert "not received: message_stop" in findings_of(body[: end - 2])
     missing = "not received: message_delta (stop reason and usage), message_stop"
     assert missing in findings_of(body[: end - 20])
+    # Of the first frame a part: everything is missing, and it need not be said.
+    assert not [text for text in findings_of(body[:100]) if text.startswith("not received")]
 
 
 @pytest.mark.parametrize("kind", CALLS)
@@ -163,6 +165,10 @@ def test_findings_never_call_a_truncated_capture_complete(path: Path) -> None:
 def test_quote_keeps_to_its_width(width: int) -> None:
     for text in ("word " * 80, "line\n" * 80):
         assert width / 2 <= len(quote(text, width)) <= width
+
+
+def test_line_is_shortened_only_above_its_width() -> None:
+    assert [shorten("a \n line", width) for width in (7, 6, 5)] == ["a line", "a line", "a li…"]
 
 
 def test_page_shows_a_long_text_in_few_rows() -> None:

@@ -309,6 +309,13 @@ def test_splits_are_at_least_one_byte(size: int) -> None:
         inspect(TOOL_CALL, "messages", splits=iter([7, size]))
 
 
+def test_split_as_recorded_has_the_chunks_of_the_recording() -> None:
+    recording = recording_of((0.1, TOOL_CALL[:300]), (0.2, TOOL_CALL[300:]))
+    capture = Capture("", "messages", recording, is_recorded=True)
+    assert list(splits._chunks(capture, "recorded")) == [TOOL_CALL[:300], TOOL_CALL[300:]]
+    assert list(splits._chunks(capture, "whole")) == [TOOL_CALL]
+
+
 def test_splits_name_the_first_event_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     chunks_of = splits._chunks
 

@@ -9,13 +9,14 @@ import pprint
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import streamlib
-from streamlib.inspection import forms, several
+from streamlib.inspection import forms, python_forms, several, text_forms
 from streamlib.inspection.capture import Capture, capture_of_part, events_of
 from streamlib.inspection.file_parts import UnreadableFile, part_of
 from streamlib.inspection.forms import FORMS, open_file
@@ -232,6 +233,22 @@ def test_one_frame_whose_text_has_lines_is_a_stream() -> None:
     frame = f"data: {chunk}\n\n"
     for data in (frame, frame[:-5], log(f"{frame.encode()!r}")):
         assert [text for _, text, _, _ in said_in(data.encode())] in (["a\n\nb"], [""])
+
+
+def test_frame_of_several_lines_of_data_stays_one() -> None:
+    """It has no blank lines to lose: between its lines there were none."""
+    chunk = {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}
+    lines = json.dumps(chunk, indent=1).splitlines()
+    data = "".join(f"data: {line}\n" for line in lines).encode()
+    assert [text for _, text, _, _ in said_in(data + b"\n")] == ["Hel"]
+
+
+def test_list_of_gemini_is_a_response_by_its_first_frame() -> None:
+    """Even where that is cut; a list with anything else in front of its frames is a log."""
+    frame = json.dumps({"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]})
+    for data, opened_from in ((f"[{frame[:-2]}", ()), (f'[{{"x": 1}}, {frame}]', ("JSON",))):
+        [capture] = captures_in(data.encode())
+        assert (capture.wire_api, capture.forms) == ("gemini", opened_from)
 
 
 def test_literals_behind_other_words_are_other_responses() -> None:
@@ -571,6 +588,28 @@ def test_forms_inside_one_another_have_a_limit() -> None:
         data = gzip.compress(data)
     with pytest.raises(UnreadableFile, match="inside one another"):
         open_file(data)
+    data = CHAT
+    for _ in range(forms.DEPTH):
+        data = gzip.compress(data)
+    assert said_in(data) == said_in(CHAT)
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_body_is_looked_for_in_eight_levels_of_a_log(is_list: bool) -> None:
+    value: Any = json.loads(BODY)
+    for _ in range(7):
+        value = [value] if is_list else {"inner": value}
+    for entry_value, count in (({"a": value}, 1), ({"b": {"a": value}}, 0)):
+        opened = text_forms.open_json(part_of(json.dumps(entry_value).encode()))
+        assert len(opened) == count
+
+
+def test_printed_dict_is_opened_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = repr(json.loads(BODY)).encode()
+    monkeypatch.setattr(python_forms, "_DICT_CHARACTERS", len(data))
+    assert said_in(data) == said_in(BODY)
+    monkeypatch.setattr(python_forms, "_DICT_CHARACTERS", len(data) - 1)
+    assert "Python dict" not in [form for part in open_file(data) for form in part.forms]
 
 
 HOSTILE_UNITS = (

@@ -74,6 +74,12 @@ def test_silence_begins_with_the_chunk_that_began_its_frame() -> None:
     assert spans(apart) == []
 
 
+def test_frame_that_ends_with_the_second_chunk_is_in_time() -> None:
+    """The next one begins with its own chunk, not with the first."""
+    no_bytes, no_frame = silences_of((1.0, LONG[:99]), (1.3, LONG[99:]), (1.6, FRAME))
+    assert (no_bytes, no_frame) == ([], [])
+
+
 def test_the_500_longest_silences_are_kept() -> None:
     short = [(0.0, FRAME), (0.6, FRAME), (1.2, FRAME)]
     no_bytes, _ = silences_of(*short, *[(2.2 + at, FRAME) for at in range(500)])
