@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import anyio
 
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import ResponseSource
+from streamlib.client.sources import HttpSource, ResponseSource
 from streamlib.client.websocket.continuation import Continuation, LaneRequest, continuation
 from streamlib.client.websocket.lane_socket import LaneSocket
 from streamlib.transport import HttpResponse
@@ -17,11 +17,49 @@ from streamlib.transport.websocket import SocketClosed
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import RateLimits
+from streamlib_parsers.items import ResponseItem
 from streamlib_parsers.stream_error import StreamError, invalid_request
 from streamlib_parsers.wires.responses.lanes import NOT_FOUND, Turn, create_message
 
-if TYPE_CHECKING:
-    from streamlib.client.websocket.connection import Connection
+
+class LaneConnection(Protocol):
+    """What lanes need of their `Connection`."""
+
+    @property
+    def slots(self) -> anyio.CapacityLimiter:
+        """Requests wait here until a response may run."""
+        ...
+
+    @property
+    def handshake(self) -> HttpSource:
+        """Authenticates each handshake; knows the key that has to be masked."""
+        ...
+
+    def check_loop(self) -> None:
+        """Raises unless the running event loop is that of the client."""
+        ...
+
+    async def usable_socket(self) -> LaneSocket:
+        """The socket for a request."""
+        ...
+
+    def note_request(self, source: LaneSource, /) -> None:
+        """A request is sent: the next one of its lane may continue it."""
+        ...
+
+    def last_request(self, lane: str | None, /) -> LaneSource | None:
+        """The latest request of a lane."""
+        ...
+
+    def steering(self, prompt: str | Sequence[ResponseItem], /) -> tuple[ResponseItem, ...]:
+        """The messages to steer with."""
+        ...
+
+    async def send_steering(
+        self, socket: LaneSocket, response_id: str, items: tuple[ResponseItem, ...], /
+    ) -> None:
+        """Sends messages of steering, and waits for what the server says to them."""
+        ...
 
 
 class LaneResponse:
@@ -79,7 +117,7 @@ class LaneSource(ResponseSource):
         wanted: the request.
     """
 
-    def __init__(self, connection: Connection, lane: str | None, wanted: LaneRequest) -> None:
+    def __init__(self, connection: LaneConnection, lane: str | None, wanted: LaneRequest) -> None:
         self.connection = connection
         self.lane = lane
         self.wanted = wanted
