@@ -35,7 +35,6 @@ COMPILED: Final[dict[str, tuple[str, ...]]] = {
         "envelope",
         "filter_assembler",
         "filter_chain",
-        "in_order",
         "item_text",
         "json_fragments",
         "json_text",

@@ -29,9 +29,8 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.in_order import InOrder
 from streamlib_parsers.items import ResponseItem
-from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.open_items import InOrder, OpenItem
 from streamlib_parsers.response import (
     NO_OUTPUT,
     Choice,
