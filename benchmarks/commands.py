@@ -87,6 +87,11 @@ def run(
         compared = tuple(arguments.against)
         if compared and arguments.save:
             command.error("--save keeps the comparison with other libraries, not --against")
+        for folder in compared:
+            # Without them, the installed parsers would be measured against themselves.
+            places = Path(folder, "streamlib_parsers"), Path(folder, "parsers/streamlib_parsers")
+            if not any(place.is_dir() for place in places):
+                command.error(f"--against {folder}: no streamlib_parsers there")
         chosen = chosen._replace(folders=tuple(arguments.folders), against=compared)
     if chosen.quick:
         chosen = chosen._replace(rounds=1)

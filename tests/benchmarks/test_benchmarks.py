@@ -190,6 +190,16 @@ def test_comparison_of_checkouts_is_not_saved(capsys: pytest.CaptureFixture[str]
     assert "not --against" in capsys.readouterr().err
 
 
+def test_folder_without_parsers_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The installed parsers were measured against themselves, with a ratio of 1.00."""
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(SystemExit):
+            recordings.main(["--against", str(folder), "--quick"])
+        assert "no streamlib_parsers there" in capsys.readouterr().err
+
+
 def test_recordings_compare_two_checkouts_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(ROOT / "tests" / "recordings")
     assert recordings.main([folder, "--against", str(ROOT), "--quick", "--only", "chat"]) == 0
