@@ -287,11 +287,13 @@ def _without_marks(text: str, marks: list[str]) -> str:
     """
     if not marks:
         return text
-    pattern = re.compile("|".join(map(re.escape, marks)))
+    if any("\n" in mark for mark in marks):
+        # Before the tokens: without its newline, what is left may be a token itself.
+        text = text.replace("\n", "")
+        marks = [mark.replace("\n", "") for mark in marks]
+    pattern = re.compile("|".join(map(re.escape, filter(None, marks))))
     while pattern.search(text):
         text = pattern.sub("", text)
-    if any("\n" in mark for mark in marks):
-        return text.replace("\n", "")
     return text
 
 

@@ -212,6 +212,11 @@ def test_fuzz_notices_a_result_that_is_no_list() -> None:
     assert b"\n" in finding.body
 
 
+def test_token_that_removing_another_makes_is_no_loss() -> None:
+    """The tokens of ernie45 have newlines: the body had one token fewer than the text."""
+    examine(find_target("ernie45"), b"`<resp\n<response>\nonse>", [])
+
+
 def test_results_that_differ_in_an_attribute_are_different() -> None:
     class Broken(Yields):
         def feed(self, chunk: bytes) -> Iterator[Yields.Event]:
