@@ -53,6 +53,7 @@ from streamlib_parsers.wires.cohere.events import (
     V1,
     ContentDelta,
     ToolCallDelta,
+    ToolPlanDelta,
     decode_frequent,
 )
 from streamlib_parsers.wires.cohere.token_counts import usage
@@ -122,7 +123,7 @@ class Machine:
             if item is not None:
                 self._assembler.arguments(item, message.delta.message.tool_calls.function.arguments)
                 return
-        elif self._plan is not None:
+        elif type(message) is ToolPlanDelta and self._plan is not None:
             self._assembler.text(self._plan, message.delta.message.tool_plan)
             return
         self._read_any(event, data)
