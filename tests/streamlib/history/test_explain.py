@@ -665,3 +665,20 @@ def test_many_system_messages_cost_time_in_proportion() -> None:
     start = time.process_time()
     assert explained(before, before).path is None
     assert time.process_time() - start < 10
+
+
+def test_fields_beside_the_content_are_compared() -> None:
+    """Calls of Chat; a `refusal` that is null is no part of what the model reads."""
+
+    def with_turn(**fields: Any) -> Request:
+        turn = {"role": "assistant", "content": "Looking.", **fields}
+        messages = [{"role": "user", "content": "b"}, turn, {"role": "user", "content": "c"}]
+        return raw({"model": "gpt-5.4", "messages": messages}, "chat", "gpt-5.4")
+
+    def calling(arguments: str) -> Request:
+        function = {"name": "f", "arguments": arguments}
+        return with_turn(tool_calls=[{"id": "c", "type": "function", "function": function}])
+
+    assert explained(calling("{}"), calling("{}")).path is None
+    assert explained(calling("{}"), calling('{"a": 1}')).path == "/messages/1/tool_calls"
+    assert explained(with_turn(), with_turn(refusal=None, tool_calls=[], name="")).path is None

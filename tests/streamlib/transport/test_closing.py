@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import anyio
@@ -32,8 +33,6 @@ async def test_exhaust_ends_and_closes_an_endless_body(chunk: bytes, reads: int)
 
 @asyncio_alone
 async def test_cancellation_is_raised_after_closing_completes() -> None:
-    import asyncio
-
     done: list[int] = []
 
     async def closing() -> None:
@@ -57,8 +56,6 @@ async def test_cancellation_is_raised_after_closing_completes() -> None:
 
 @asyncio_alone
 async def test_cancellation_wins_over_a_failure_to_close() -> None:
-    import asyncio
-
     async def closing() -> None:
         await asyncio.sleep(0)
         raise BrokenPipeError
@@ -73,6 +70,26 @@ async def test_cancellation_wins_over_a_failure_to_close() -> None:
         await task
     with pytest.raises(BrokenPipeError):
         await run()
+
+
+@asyncio_alone
+async def test_task_that_is_thrown_away_closes_what_it_waits_for() -> None:
+    """As when an event loop ends while a connection is being closed."""
+    ended: list[str] = []
+
+    async def closing() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            ended.append("closed")
+
+    async def run() -> None:
+        await ShieldedAwait(closing())
+
+    thrown_away = run()
+    thrown_away.send(None)
+    thrown_away.close()
+    assert ended == ["closed"]
 
 
 async def test_scope_within_a_shielded_wait_catches_its_own() -> None:

@@ -243,6 +243,10 @@ class Protocol:
         """Of each fragment, whether it is the last one."""
         self.parser_exc = None
         self.close_rcvd = None
+        self.is_at_end = False
+
+    def receive_eof(self) -> None:
+        self.is_at_end = True
 
     def send_text(self, data: bytes, fin: bool) -> None:
         self.writes.append(data)
@@ -273,6 +277,12 @@ class Socket:
             raise anyio.BrokenResourceError
         self.sent += data
 
+    async def receive(self, most: int) -> bytes:
+        await anyio.lowlevel.checkpoint()
+        if self._is_broken:
+            raise anyio.BrokenResourceError
+        raise anyio.EndOfStream
+
     async def aclose(self) -> None:
         pass
 
@@ -299,6 +309,16 @@ async def test_request_on_a_broken_socket_fails() -> None:
     with pytest.raises(SocketClosed):
         await opened.send(b"x", lambda: started.append(True))
     assert started
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+async def test_connection_that_ends_while_it_is_read_is_closed(is_broken: bool) -> None:
+    """The protocol learns of it: otherwise it goes on saying that it is open."""
+    protocol = Protocol()
+    with pytest.raises(SocketClosed) as raised:
+        await websocket(Socket(is_broken=is_broken), protocol).read()
+    assert protocol.is_at_end
+    assert ("BrokenResourceError" in raised.value.info.message) is is_broken
 
 
 async def test_request_does_not_begin_on_a_closed_socket() -> None:

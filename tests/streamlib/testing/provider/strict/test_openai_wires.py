@@ -122,6 +122,12 @@ RESPONSES_CASES: Final = (
     ),
     Case(
         responses.check_ids,
+        responses_body({**CALL, "id": "fc_" + "x" * 62}, OUTPUT),
+        responses_body({**CALL, "id": "fc_" + "x" * 61}, OUTPUT),
+        "maximum length 64",
+    ),
+    Case(
+        responses.check_ids,
         responses_body({**ASSISTANT, "id": "msg_1"}, {**ASSISTANT, "id": "msg_1"}),
         responses_body({**ASSISTANT, "id": "msg_1"}, {**ASSISTANT, "id": "msg_2"}),
         "Duplicate item",

@@ -182,6 +182,7 @@ async def test_openais_sdk_may_replay_what_it_received() -> None:
                 items.append(output)
         second = await client.responses.create(input=items, **options)
     assert [item.type for item in first.output] == ["reasoning", "function_call", "function_call"]
+    assert [str(item.id)[:3] for item in first.output] == ["rs_", "fc_", "fc_"]
     assert second.output_text == "Sunny in both."
 
 
