@@ -48,7 +48,7 @@ WINDOW: Final = 0.003
 
 
 class Compared(NamedTuple):
-    """How many times as long as before one kind of streams takes: the median of the rounds."""
+    """How many times as long as before one kind of streams takes: the median of the pairs."""
 
     name: str
     ratio: float
@@ -82,11 +82,13 @@ def compare(
 ) -> list[Compared]:
     """The ratio of each wire and length, in chunks of an event and of 16 KiB.
 
-    One pair reads all of them before the next begins. A moment in which the machine is slow then
-    falls on one pair's ratio of a row, which the median leaves out, and not on those of all pairs.
+    Each pair reads every row (a wire, a length, a size of chunks) before the next pair begins. A
+    short slow moment of the machine then changes one pair's ratio, which the median leaves out; row
+    by row it would change those of all pairs.
     """
     ratios: dict[str, list[float]] = {}
-    for pair in pairs:
+    for number, pair in enumerate(pairs, 1):
+        show(f"pair {number} of {len(pairs)}")
         for name, members in groups(streams).items():
             readers = [process.contestant("", "parser", members[0].wire_api) for process in pair]
             for size in CHUNKS:
@@ -110,7 +112,7 @@ def _ratio(readers: Sequence[Contestant], bodies: Sequence[list[bytes]], rounds:
 
 
 def show(line: str) -> None:
-    """Writes a line at once: the run takes a minute."""
+    """Writes a line at once, also into a pipe."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

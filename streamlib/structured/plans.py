@@ -299,7 +299,7 @@ def _hinted_fields(kind: Any, origin: Any, names: list[str]) -> dict[str, FieldP
     by_pydantic = uses_pydantic(kind)
     fields: dict[str, FieldPlan] = {}
     for name in names:
-        hint = hints[name]
+        hint = hints.get(name, Any)  # a field of attrs may have no type
         own_variables = getattr(hint, "__parameters__", ())
         if hint in types_of_variables:
             hint = types_of_variables[hint]

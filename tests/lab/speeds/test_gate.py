@@ -13,9 +13,10 @@ from lab.speeds import gate
 
 
 class Machine:
-    """What its processes share: for a while at first, one of two is slowed down by something else.
+    """What its processes share. While it is slow, each reading of the later version takes twice
+    as long.
 
-    slow: For how many readings.
+    slow: How many readings it is slow for, from the first one.
     """
 
     def __init__(self, slow: int = 0) -> None:
@@ -66,7 +67,8 @@ def run_gate(readers: list[Reader], monkeypatch: pytest.MonkeyPatch) -> int:
 def test_gate_fails_above_a_twentieth_whatever_one_process_takes(
     factor: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    luck = (1.0, 0.8, 1.0, 1.0, 1.2, 1.0, 1.0)  # of each process: the same code, not the same time
+    # One process may be slower than another of the same code.
+    luck = (1.0, 0.8, 1.0, 1.0, 1.2, 1.0, 1.0)
     machine = Machine()
     readers = [Reader(seconds, machine) for pair in luck for seconds in (1.0, factor * pair)]
     assert run_gate(readers, monkeypatch) == code
@@ -76,7 +78,7 @@ def test_gate_fails_above_a_twentieth_whatever_one_process_takes(
 
 
 def test_gate_holds_where_the_machine_is_slow_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For as long as four pairs read one row: it failed when all pairs read a row in turn."""
+    """Slow for as long as four pairs read one row: it failed when all pairs read a row in turn."""
     of_a_row = sum(stream.wire_api == "chat" for stream in shapes()) * gate.ROUNDS * 2
     machine = Machine(slow=of_a_row * 4)
     readers = [Reader(1.0, machine) for _ in range(gate.PAIRS * 2)]

@@ -668,7 +668,7 @@ def test_many_system_messages_cost_time_in_proportion() -> None:
 
 
 def test_fields_beside_the_content_are_compared() -> None:
-    """Calls of Chat; a `refusal` that is null is no part of what the model reads."""
+    """Calls of Chat. A field that is null or empty is no part of what the model reads."""
 
     def with_turn(**fields: Any) -> Request:
         turn = {"role": "assistant", "content": "Looking.", **fields}

@@ -20,6 +20,7 @@ from streamlib import UNSET
 from streamlib.structured import JsonItems, TypedJson
 from streamlib.structured.fence import OpeningFence
 from streamlib.structured.values import typed_value
+from streamlib_parsers import InvalidOutput
 from tests.support.cases import each_case
 
 T = TypeVar("T")
@@ -388,3 +389,21 @@ def test_class_that_no_library_reads_is_a_type_error() -> None:
             TypedJson(kind)
         with pytest.raises(TypeError):
             JsonItems("/a", kind)
+
+
+def test_field_of_attrs_without_a_type_takes_anything() -> None:
+    """msgspec before 0.23 reads no such class, and said so with a KeyError."""
+    untyped: Any = attrs.make_class("Untyped", ["name"])
+    holder: Any = msgspec.defstruct("Holder", [("inner", untyped)])
+    if tuple(map(int, msgspec.__version__.split(".")[:2])) < (0, 23):
+        with pytest.raises(TypeError, match="Untyped"):
+            typed_value('{"name": [1]}', untyped)
+        with pytest.raises(TypeError, match="Untyped"):
+            TypedJson(untyped)
+        return
+    assert typed_value('{"name": [1]}', untyped).name == [1]
+    with pytest.raises(InvalidOutput) as raised:
+        typed_value("{}", untyped)
+    assert raised.value.path == "/name"
+    assert view_of(['{"name": [1,'], untyped).name == [1]
+    assert view_of(['{"inner": {"name": [1,'], holder).inner.name == [1]

@@ -80,11 +80,15 @@ async def test_task_that_is_thrown_away_closes_what_it_waits_for() -> None:
     async def closing() -> None:
         try:
             await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            ended.append("went on")
         finally:
             ended.append("closed")
 
+    held = closing()  # else Python would close it with the last reference to it
+
     async def run() -> None:
-        await ShieldedAwait(closing())
+        await ShieldedAwait(held)
 
     thrown_away = run()
     thrown_away.send(None)

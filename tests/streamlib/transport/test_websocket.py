@@ -265,7 +265,7 @@ class Protocol:
 
 
 class Socket:
-    """A socket whose bytes are kept, or that is broken."""
+    """A socket whose bytes are kept and that has nothing to read, or that is broken."""
 
     def __init__(self, *, is_broken: bool = False) -> None:
         self.sent = b""
