@@ -10,7 +10,7 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final
 
 from streamlib.cli.arguments import CommandError
@@ -18,8 +18,7 @@ from streamlib.cli.progress import Progress
 from streamlib.display.safe_text import printable
 from streamlib.inspection.capture import Capture, captures_of
 from streamlib.inspection.capture import events_of as parsed
-from streamlib.inspection.file_parts import FILE_BYTES, UnreadableFile, part_of
-from streamlib.inspection.forms import open_file
+from streamlib.inspection.file_parts import FILE_BYTES, NoResponseFound, UnreadableFile
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib.recording.files import is_inspection, is_recording
 from streamlib_parsers.errors import ErrorInfo
@@ -80,19 +79,16 @@ def _captures_in(name: str, data: bytes, wire_api: WireApi | None) -> Iterator[C
             "it cannot be replayed or converted"
         )
     try:
-        parts = open_file(data)
+        captures = captures_of(name, data, wire_api)
+    except NoResponseFound as error:
+        raise CommandError(f"{name}: {error}", 2) from None
     except UnreadableFile as error:
         raise CommandError(f"{name}: {error}") from None
-    if not parts:
-        if wire_api is None:
-            raise CommandError(f"{name}: {_NOTHING_FOUND}", 2)
-        parts = [part_of(data)]
-    guessed: set[WireApi] = set()
-    for capture in captures_of(name, parts, wire_api):
-        if capture.is_guessed and capture.wire_api not in guessed:
-            guessed.add(capture.wire_api)
-            _say_guess(capture)
-        yield capture
+    if not captures:
+        reason = _NOTHING_FOUND if data.strip() else "it is empty: there is no response in it"
+        raise CommandError(f"{name}: {reason}", 2)
+    _say_guesses(name, captures)
+    yield from captures
 
 
 _NOTHING_FOUND: Final = (
@@ -101,13 +97,21 @@ _NOTHING_FOUND: Final = (
 )
 
 
-def _say_guess(capture: Capture) -> None:
-    """Says on standard error which wire was guessed: the output may be read by a program."""
-    reason = "as it looks"
-    if likely_wire(capture.recording.body) is None:
-        reason = "as it shows no wire API of its own"
-    line = f"{capture.name}: read as {capture.wire_api}, {reason} (--wire-api names another)"
-    print(printable(line), file=sys.stderr)
+def _say_guesses(name: str, captures: Sequence[Capture]) -> None:
+    """Says on standard error which wires were guessed: the output may be read by a program."""
+    guessed: dict[tuple[WireApi, str], list[Capture]] = {}
+    for capture in captures:
+        if capture.is_guessed:
+            reason = "as it looks"
+            if likely_wire(capture.recording.body) is None:
+                reason = "as it shows no wire API of its own"
+            guessed.setdefault((capture.wire_api, reason), []).append(capture)
+    for (wire_api, reason), alike in guessed.items():
+        read = f"{alike[0].name}: read as"
+        if len(alike) > 1:
+            read = f"{name}: {len(alike):,} responses, each read as"
+        line = f"{read} {wire_api}, {reason} (--wire-api names another)"
+        print(printable(line), file=sys.stderr)
 
 
 _NO_RECORDINGS: Final = "a directory without recordings; name files of other captures one by one"

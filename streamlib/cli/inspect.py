@@ -67,7 +67,8 @@ EXAMPLES: Final = f"""examples:
   streamlib inspect *.sse --wire-api chat --json
 
 The highest code of all responses counts. With --json and --html it is 1 for a
-file that cannot be read, else 0; with --diff 1 where the responses differ.
+file that cannot be read, 2 for one that holds no response, else 0; with --diff
+1 where the responses differ.
 
 {EXIT_CODES}"""
 

@@ -15,12 +15,12 @@ import msgspec
 from streamlib.cli.arguments import CommandError
 from streamlib.cli.colours import BOLD, DIM
 from streamlib.cli.exit_codes import INCOMPLETE, code_of_end
-from streamlib.cli.inspect_page import print_finding, print_line
+from streamlib.cli.inspect_page import print_finding, print_line, status_text
 from streamlib.cli.tables import hanging, terminal_width
 from streamlib.cli.timeline import MAX_KIND_WIDTH, fitted
 from streamlib.display.safe_text import one_line, printable
 from streamlib.inspection.capture import Capture
-from streamlib.inspection.document import Inspection, load
+from streamlib.inspection.document import STORED, Inspection, load
 from streamlib.recording.files import Chunk, RecordedRequest, Recording
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
@@ -130,6 +130,7 @@ def capture_of(document: Inspection, name: str) -> Capture | None:
         truncation,
         source.forms,
         source.guessed,
+        tuple(finding for finding in document.findings if finding.code in STORED),
     )
 
 
@@ -155,7 +156,7 @@ def print_document(document: Inspection, name: str) -> int:
         f"model {outcome.model}" if outcome.model else "",
     ]
     if source.recorded:
-        about.append(f"HTTP {source.status}")
+        about.append(status_text(source.status))
     for line in hanging("  " + " · ".join(one_line(fact) for fact in about if fact), width):
         print_line(line, DIM)
     for line in hanging(f"  {REDACTED if document.redacted else NO_BYTES}", width):

@@ -100,12 +100,17 @@ def _header(capture: Capture, response: Response) -> Iterator[str]:
     if response.response_id:
         facts.append(printable(response.response_id))
     if capture.is_recorded or recording.status != 200:
-        facts.append(f"HTTP {recording.status}")
+        facts.append(status_text(recording.status))
     if recording.url:
         facts.append(printable(recording.url))
     if recording.request is not None:
         facts.append(f"request {len(recording.request.body):,} bytes")
     yield "  " + " · ".join(facts)
+
+
+def status_text(status: int) -> str:
+    """The HTTP status of a response, in words; 0: there was none."""
+    return f"HTTP {status}" if status else "no response"
 
 
 def _changes(request: RecordedRequest | None) -> Iterator[str]:

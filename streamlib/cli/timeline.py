@@ -162,9 +162,9 @@ def page(capture: Capture, clock: Clock, steps: Iterable[Step], width: int) -> I
         yield f"{titles}  {'wire':{kind_width}}  events"
     for row, label in zip(merged, labels, strict=True):
         start = f"{row.start:>{byte_width},}"
-        seconds = clock.seconds(row.start) if clock.is_known else None
-        if seconds is not None:
-            start += f"{seconds:>+10.3f}"
+        if clock.is_known:
+            seconds = clock.seconds(row.start)
+            start += " " * 10 if seconds is None else f"{seconds:>+10.3f}"
         start += f"  {label:{kind_width}}  "
         if is_stacked:
             yield fitted(start.rstrip(), width)

@@ -33,6 +33,8 @@ def name_server(info: ErrorInfo, url: str, provider: str) -> ErrorInfo:
         detail = info.detail
     if info.kind != "connection" and detail.get("phase") != "connect":
         return info
+    if "address" in detail:  # a transport that knows it better
+        return info
     message = info.message
     if provider in HINTS:
         message = f"{message}; {HINTS[provider]}"

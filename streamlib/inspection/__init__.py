@@ -99,27 +99,29 @@ def inspect_all(
 
     Args:
         data: the bytes of the file.
-        wire_api: the wire to read all of them as; None: their own, else the one that each looks
-            like (`Source.guessed`).
+        wire_api: the wire to read all of them as, and the file itself, even an empty one, if no
+            response is found in it; None: their own, else the one that each looks like
+            (`Source.guessed`).
         name: name of the file in the documents; of several responses with ``#1``, ``#2`` ….
         splits: as for `inspect`.
 
     Returns:
-        The inspections in the order of the file; none where no response was found.
+        The inspections in the order of the file; none where no response was found, as in an
+        empty file, and no wire is named.
 
     Raises:
         TypeError: it is something else than bytes, such as the path of a file.
-        ValueError: it cannot be opened, or a split is below 1.
+        ValueError: it cannot be opened, is a HAR file without a response (the message says why),
+            or a split is below 1.
     """
     from streamlib.inspection.capture import captures_of
-    from streamlib.inspection.forms import open_file
     from streamlib.inspection.inspector import inspected, read_capture
 
     if not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
         kind = type(data).__name__
         raise TypeError(f"the bytes of a file are inspected, not a {kind}: read the file first")
     sizes = None if splits is None else tuple(splits)
-    captures = captures_of(name, open_file(data), wire_api)
+    captures = captures_of(name, data, wire_api)
     return [inspected(read_capture(capture), sizes) for capture in captures]
 
 

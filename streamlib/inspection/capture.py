@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from streamlib.inspection.file_parts import FilePart
+from streamlib.inspection.file_parts import FilePart, part_of
+from streamlib.inspection.forms import open_file
 from streamlib.inspection.wire_markers import likely_wire
 from streamlib.providers.wire_specs import WIRE_SPECS
-from streamlib.recording.files import Recording
+from streamlib.recording.files import Recording, no_response
 from streamlib_parsers.errors import truncated
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
 from streamlib_parsers.protocol import Parser, parse_body, parser
+
+if TYPE_CHECKING:
+    from streamlib.inspection.document import Finding
 
 CHUNK_BYTES: Final = 1 << 20
 """Bytes fed to a parser at a time: small enough that progress can be shown."""
@@ -38,6 +42,7 @@ class Capture(Struct, frozen=True):
         truncation: what the recording itself lacks, in words; None: nothing.
         forms: the forms that its file was opened from, the outermost first (`FORMS`).
         is_guessed: whether the wire is what its content looks like, and nobody named it.
+        remarks: what else its file shows of it or behind it (findings of `STORED`).
     """
 
     name: str
@@ -47,6 +52,7 @@ class Capture(Struct, frozen=True):
     truncation: str | None = None
     forms: tuple[str, ...] = ()
     is_guessed: bool = False
+    remarks: tuple[Finding, ...] = ()
 
     @property
     def is_complete_body(self) -> bool:
@@ -84,17 +90,25 @@ def capture_of_part(name: str, part: FilePart, wire_api: WireApi | None) -> Capt
         part.truncation,
         part.forms,
         is_guessed=known is None,
+        remarks=part.remarks,
     )
 
 
-def captures_of(name: str, parts: Sequence[FilePart], wire_api: WireApi | None) -> list[Capture]:
+def captures_of(name: str, data: bytes, wire_api: WireApi | None) -> list[Capture]:
     """The captures of the responses of a file; several are numbered.
 
     Args:
         name: the file.
-        parts: the responses that were found in it.
-        wire_api: the wire to read them as; None: see `capture_of_part`.
+        data: its bytes.
+        wire_api: the wire to read them as, and the file itself if no response is found in it. None:
+            see `capture_of_part`; then there may be none.
+
+    Raises:
+        UnreadableFile: it cannot be opened, or is known to hold no response.
     """
+    parts = open_file(data)
+    if not parts and wire_api is not None:
+        parts = [part_of(data)]
     if len(parts) == 1:
         return [capture_of_part(name, parts[0], wire_api)]
     captures: list[Capture] = []
@@ -140,7 +154,8 @@ def end_of_input(capture: Capture, parse: Parser) -> list[ResponseEvent]:
         parse: the parser that was fed its bytes.
     """
     if capture.truncation is None:
-        return parse.close()
+        missing = no_response(capture.recording)
+        return parse.close() if missing is None else parse.abort(missing)
     if parse.complete and not WIRE_SPECS[capture.wire_api].has_tail:
         return parse.close()
     return parse.abort(truncated(capture.truncation).info)

@@ -26,6 +26,7 @@ FRAME_HEIGHT: Final = 720
 
 FindingCode: TypeAlias = Literal[
     "complete",
+    "incomplete",
     "failed",
     "failed_at",
     "truncated",
@@ -33,6 +34,8 @@ FindingCode: TypeAlias = Literal[
     "incomplete_item",
     "connection",
     "recording_truncated",
+    "content_length",
+    "file_truncated",
     "wrong_wire",
     "html_page",
     "notice",
@@ -43,6 +46,9 @@ FindingCode: TypeAlias = Literal[
     "no_frame",
 ]
 """Kinds of findings. Documents of later versions may contain others."""
+
+STORED: Final[tuple[FindingCode, ...]] = ("content_length", "file_truncated")
+"""Codes of what only the file shows from which a response was opened, not its bytes."""
 
 Level: TypeAlias = Literal["ok", "warning", "error"]
 SourceKind: TypeAlias = Literal["stream", "body", "error"]
@@ -57,7 +63,7 @@ class Source(Struct, frozen=True, kw_only=True):
         kind: `stream`, `body` (one JSON body), or `error` (a body with an HTTP error status).
         recorded: whether the times and boundaries of chunks are known.
         frames: framing of a stream: `sse`, `ndjson` or `aws`.
-        status: HTTP status; 200 if not known.
+        status: HTTP status; 200 if not known; 0 if no response was received.
         method: HTTP method of the request.
         url: URL of the request, without its query.
         headers: response headers that recordings keep.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from streamlib.recording.files import Chunk, Recording, from_body
+
+if TYPE_CHECKING:
+    from streamlib.inspection.document import Finding
 
 FILE_BYTES: Final = 512 << 20
 """Maximum of bytes of a file, and of what it is opened into: twice the most that one response may
@@ -22,17 +25,25 @@ class FilePart(Struct, frozen=True):
         forms: the forms from which it was opened, the outermost first.
         truncation: what is missing of it, in words; None: nothing.
         is_recorded: whether the times of its chunks are known.
+        remarks: what else its file shows of it or behind it (findings of `STORED`).
     """
 
     recording: Recording
     forms: tuple[str, ...] = ()
     truncation: str | None = None
     is_recorded: bool = False
+    remarks: tuple[Finding, ...] = ()
 
     @property
     def body(self) -> bytes:
         """Its bytes."""
         return self.recording.body
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it has no bytes but blank ones, and nothing is known of an exchange."""
+        body = self.body
+        return not body.strip() and self.recording == from_body(body)
 
     def holding(self, body: bytes, truncation: str | None = None) -> FilePart:
         """A part inside this one: other bytes of the same exchange.
@@ -43,7 +54,7 @@ class FilePart(Struct, frozen=True):
         """
         chunks = (Chunk(0.0, body),) if body else ()
         inner = msgspec.structs.replace(self.recording, chunks=chunks)
-        return FilePart(inner, self.forms, self.truncation or truncation)
+        return FilePart(inner, self.forms, self.truncation or truncation, remarks=self.remarks)
 
     def of_exchange(self, **facts: Any) -> FilePart:
         """The part with further facts of its exchange: fields of a `Recording`."""
@@ -53,6 +64,10 @@ class FilePart(Struct, frozen=True):
 
 class UnreadableFile(ValueError):
     """A file that cannot be opened; the message says what it is, and what to do."""
+
+
+class NoResponseFound(UnreadableFile):
+    """A file that was opened, and holds no response."""
 
 
 def part_of(data: bytes) -> FilePart:

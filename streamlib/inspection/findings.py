@@ -17,6 +17,7 @@ from streamlib.inspection.event_text import item_label, quote
 from streamlib.inspection.frames import Step
 from streamlib.inspection.http_forms import is_page, page_texts
 from streamlib.providers.wire_specs import WIRE_SPECS
+from streamlib.recording.files import STOPPED_BY_READER, no_response
 from streamlib_parsers.events import (
     Completed,
     Failed,
@@ -30,6 +31,13 @@ from streamlib_parsers.redaction import redact
 
 COMPLETE: Final = "the response is complete"
 
+EARLY_STOPS: Final[dict[str, str]] = {
+    "length": "the model stopped at its token limit",
+    "content_filter": "a content filter stopped the model",
+}
+"""Stop reasons of a response that its server completed and that is incomplete (as
+`Response.status`) -> what happened."""
+
 HTML_PAGE: Final = (
     "an HTML page, not a response of an API: the path of the address may be wrong, or a proxy or "
     "a login answered"
@@ -37,9 +45,6 @@ HTML_PAGE: Final = (
 
 TEXT_FIELDS: Final = ("arguments", "input", "text")
 """Fields of an item with output of the model."""
-
-STOPPED_BY_READER: Final = ("unread", "CancelledError", "Cancelled")
-"""Ends of a recording that were caused by the recording program."""
 
 MIN_GAP: Final = 1.0
 """Seconds; a shorter silence is not a finding."""
@@ -59,6 +64,7 @@ def findings(capture: Capture, steps: Sequence[Step], waits: Waits) -> list[Find
     if capture.truncation is not None:
         text = capture.truncation
         listed.append(Finding(level="error", code="recording_truncated", text=text))
+    listed += capture.remarks
     listed += _anomalies(capture.wire_api, steps)
     listed += _unread_bytes(capture, steps)
     listed += _silences(waits)
@@ -69,9 +75,29 @@ def _verdict(capture: Capture, steps: Sequence[Step]) -> Iterator[Finding]:
     for number, step in enumerate(steps):
         for event in step.events:
             if isinstance(event, Completed):
-                yield Finding(level="ok", code="complete", text=COMPLETE, frame=number)
+                yield _completion(event, number)
             elif isinstance(event, Failed):
                 yield from _failure(capture, steps, number, event)
+
+
+def _completion(event: Completed, number: int) -> Finding:
+    early_stops = _early_stops(event)
+    if not early_stops:
+        return Finding(level="ok", code="complete", text=COMPLETE, frame=number)
+    text = f"received to its end, but incomplete: {', '.join(early_stops)}"
+    return Finding(level="warning", code="incomplete", text=text, frame=number)
+
+
+def _early_stops(event: Completed) -> list[str]:
+    """What stopped the model before it was done; of several choices, with their numbers."""
+    if len(event.choices) < 2:
+        early_stop = EARLY_STOPS.get(event.stop_reason)
+        return [] if early_stop is None else [early_stop]
+    early_stops: list[str] = []
+    for choice in event.choices:
+        if choice.stop_reason in EARLY_STOPS:
+            early_stops.append(f"{EARLY_STOPS[choice.stop_reason]} (choice {choice.choice})")
+    return early_stops
 
 
 def _failure(
@@ -90,6 +116,9 @@ def _failure(
         detail=f": {printable(event.error.message)}",
         frame=number,
     )
+    if no_response(capture.recording) is not None and capture.truncation is None:
+        # There is no byte to name, and the message says how the connection was lost.
+        return
     yield _failure_offset(capture, steps[number], number, kind)
     # If an empty capture or a body was truncated, everything is missing: no need to list it.
     if kind == "truncated" and len(steps) > 1:

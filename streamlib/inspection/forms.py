@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.inspection import http_forms, python_forms, several, text_forms
+from streamlib.inspection import har, http_forms, python_forms, several, text_forms
 from streamlib.inspection.file_parts import FILE_BYTES, FilePart, UnreadableFile, part_of
 from streamlib.recording.files import (
     is_recording,
@@ -139,7 +139,7 @@ FORMS: Final = (
     Form("event log", _by_bytes(_is_event_log), _open_event_log),
     Form("compressed", _by_bytes(http_forms.is_compressed), http_forms.open_compressed),
     Form("encoding", _by_bytes(http_forms.is_encoded), http_forms.open_encoded),
-    Form("HAR", _by_bytes(http_forms.is_har), http_forms.open_har),
+    Form("HAR", _by_bytes(har.is_har), har.open_har),
     Form("HTTP headers", _by_bytes(http_forms.has_status_line), http_forms.open_headers),
     Form("HTML page", _by_bytes(http_forms.is_page), None),
     Form("chunked", _by_bytes(http_forms.is_chunked), http_forms.open_chunked),
@@ -199,6 +199,8 @@ class _Opening:
         """The responses of a part."""
         if part.is_recorded:
             return [part]
+        if part.is_nothing:
+            return []
         for form in FORMS:
             if not form.recognises(part):
                 continue

@@ -1,19 +1,23 @@
-"""Opens what HTTP tools write: headers in front of a body, its framing and compression, HAR."""
+"""Opens what HTTP tools write: headers in front of a body, its framing and compression."""
 
 from __future__ import annotations
 
-import binascii
 import re
-from base64 import b64decode
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from streamlib.inspection.file_parts import FILE_BYTES, FilePart, UnreadableFile, bytes_of, text_of
-from streamlib.recording.files import Chunk, kept_headers
+from streamlib.inspection.document import Finding
+from streamlib.inspection.file_parts import (
+    FILE_BYTES,
+    FilePart,
+    UnreadableFile,
+    text_of,
+)
+from streamlib.recording.files import kept_headers
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.json_text import is_json_bytes
 from streamlib_parsers.redaction import redact
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})[^\r\n]*(?:\r?\n|\Z)")
@@ -22,6 +26,9 @@ _HOST: Final = re.compile(rb"^host: *([^\s/]{1,300})", re.MULTILINE | re.IGNOREC
 _NEXT_RESPONSE: Final = re.compile(
     rb"(?<=[\s}\]])HTTP/\d(?:\.\d)? \d{3}[^\r\n]{0,200}\r?\n[\w-]{1,100}:"
 )
+_NEXT_REQUEST: Final = re.compile(rb"(?<=[\n}\]])" + _REQUEST_LINE.pattern)
+_NEXT_MESSAGE: Final = re.compile(rb"\s*(?=HTTP/\d|[A-Z]{3,7} (?:/|https?://))")
+"""What follows a body at its length, where a connection is used again: maybe a cut request."""
 _END_OF_HEADERS: Final = re.compile(rb"\r?\n\r?\n")
 
 _VERBOSE_HEAD: Final = re.compile(rb"^< HTTP/", re.MULTILINE)
@@ -41,10 +48,6 @@ _CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]{0,1000})?
 _COMPRESSED: Final = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 
-_NO_API: Final = ("image/", "font/", "video/", "audio/", "text/css", "javascript", "text/html")
-"""Media types of a page and its files, which are in a HAR too."""
-
-
 # --- curl -i, curl -v, mitmdump ---
 
 
@@ -57,40 +60,59 @@ def has_status_line(data: bytes) -> bool:
 
 
 def open_headers(part: FilePart) -> list[FilePart]:
-    """The responses behind their headers; those without a body (1xx, redirects) are left out."""
+    """The responses behind their headers; those without a body (1xx, redirects) are left out, and
+    so are requests: they hold keys."""
     data = part.body
     parts: list[FilePart] = []
     last: FilePart | None = None
+    exchange = part
     offset = 0
-    request = _REQUEST_LINE.match(data)
-    response = _NEXT_RESPONSE.search(data)
-    if request is not None and response is not None:
-        offset = response.start()
-        host = _HOST.search(data, 0, offset)
-        if host is not None:
-            part = _at_url(part, _url_of(host[1], request[1]))
-    while True:
+    while offset < len(data):
+        request = _REQUEST_LINE.match(data, offset)
+        if request is not None:
+            response = _NEXT_RESPONSE.search(data, offset)
+            if response is None:
+                break
+            host = _HOST.search(data, offset, response.start())
+            exchange = part
+            if host is not None:
+                exchange = at_url(part, _url_of(host[1], request[1]))
+            offset = response.start()
         status = _STATUS_LINE.match(data, offset)
         if status is None:
             break
         head_end = _END_OF_HEADERS.search(data, max(offset, status.end() - 2))
         start = len(data) if head_end is None else head_end.end()
         headers = _headers_in(data[status.end() : start])
-        following = None
-        if not _STATUS_LINE.match(data, start):
-            following = _NEXT_RESPONSE.search(data, start)
-            end = len(data) if following is None else following.start()
-        else:
-            end = start
-        last = _exchange(part, int(status[1]), headers, data[start:end])
-        if data[start:end].strip():
+        offset = _end_of_body(data, start, headers)
+        last = _exchange(exchange, int(status[1]), headers, data[start:offset])
+        if data[start:offset].strip():
             parts.append(last)
-        offset = end
-        if offset >= len(data):
-            break
     if not parts and last is not None:
         return [last]
     return parts
+
+
+def _end_of_body(data: bytes, start: int, headers: dict[str, str]) -> int:
+    """Where a body ends that starts at an offset: there the next message begins, or nothing."""
+    if _STATUS_LINE.match(data, start):
+        return start
+    length = _length_in(headers)
+    if length is not None:
+        message = _NEXT_MESSAGE.match(data, start + length)
+        if message is not None:
+            return message.end()
+    response = _NEXT_RESPONSE.search(data, start)
+    end = len(data) if response is None else response.start()
+    request = _NEXT_REQUEST.search(data, start, end)
+    return end if request is None else request.start()
+
+
+def _length_in(headers: dict[str, str]) -> int | None:
+    length = headers.get("content-length", "")
+    if length.isdecimal() and len(length) < 16:
+        return int(length)
+    return None
 
 
 def _headers_in(head: bytes) -> dict[str, str]:
@@ -103,18 +125,35 @@ def _headers_in(head: bytes) -> dict[str, str]:
 
 
 def _exchange(part: FilePart, status: int, headers: dict[str, str], body: bytes) -> FilePart:
-    truncation = None
-    length = headers.get("content-length", "")
-    # curl removes an encoding, and the length is of the encoded body.
-    if length.isdecimal() and len(length) < 16 and "content-encoding" not in headers:
-        if len(body) < int(length):
-            truncation = f"of {int(length):,} bytes of the body the file has {len(body):,}"
-        else:
-            body = body[: int(length)]
+    truncation = surplus = None
+    length = _length_in(headers)
     if "chunked" in headers.get("transfer-encoding", "").lower():
         body, truncation = _without_chunks(body)
+    # curl removes an encoding, and the length is of the encoded body.
+    elif length is not None and "content-encoding" not in headers:
+        if len(body) < length:
+            truncation = f"of {length:,} bytes of the body the file has {len(body):,}"
+        else:
+            body, surplus = _of_length(body, length, headers)
     opened = part.holding(body, truncation)
+    if surplus is not None:
+        remark = Finding(level="warning", code="content_length", text=surplus)
+        opened = msgspec.structs.replace(opened, remarks=(remark,))
     return opened.of_exchange(status=status, headers=kept_headers(headers))
+
+
+def _of_length(body: bytes, length: int, headers: dict[str, str]) -> tuple[bytes, str | None]:
+    """A body with at least the bytes that its headers promise, and a report of further ones."""
+    rest = body[length:]
+    if not rest.strip():
+        # A line end of the tool that wrote the file.
+        return body[:length], None
+    surplus = f"the body has {len(body):,} bytes, {len(rest):,} more than its content-length says"
+    has_lines = "ndjson" in headers.get("content-type", "")
+    if is_json_bytes(body[:length]) and not has_lines:
+        # What `curl -w` prints, for example: with it the body would be no JSON.
+        return body[:length], f"{surplus}, which were not read"
+    return body, surplus
 
 
 def is_verbose(data: bytes) -> bool:
@@ -134,7 +173,7 @@ def open_verbose(part: FilePart) -> list[FilePart]:
     path, host = _VERBOSE_REQUEST.search(part.body), _VERBOSE_HOST.search(part.body)
     if path is None or host is None:
         return [inner]
-    return [_at_url(inner, _url_of(host[1], path[1]))]
+    return [at_url(inner, _url_of(host[1], path[1]))]
 
 
 def _url_of(host: bytes, path: bytes) -> str:
@@ -162,13 +201,13 @@ def open_dumped(part: FilePart) -> list[FilePart]:
         inner = part.holding(b"".join(lines).rstrip() + b"\n\n")
         urls = _DUMPED_URL.findall(data, previous, match.start())
         if urls:
-            inner = _at_url(inner, urls[-1].decode("latin-1"))
+            inner = at_url(inner, urls[-1].decode("latin-1"))
         parts.append(inner)
         previous = match.end()
     return parts
 
 
-def _at_url(part: FilePart, url: str) -> FilePart:
+def at_url(part: FilePart, url: str) -> FilePart:
     """The part, with the address that it comes from, but no query: that may hold a key."""
     url = redact(url.partition("?")[0])
     return part.of_exchange(url=url, wire_api=_wire_of(url))
@@ -283,99 +322,6 @@ def _decoded(data: bytes, encoding: str) -> tuple[bytes, str | None]:
     if problem is not None:
         problem = f"the compressed data ({encoding}) is not whole: {problem}"
     return body, problem
-
-
-# --- HAR ---
-
-
-def is_har(data: bytes) -> bool:
-    """Whether it is an HTTP archive."""
-    return b"".join(data[:200].split()).startswith(b'{"log":{')
-
-
-def open_har(part: FilePart) -> list[FilePart]:
-    """The responses that may be of an API: not those of pages and their files.
-
-    Raises:
-        UnreadableFile: it is cut or damaged, or no response in it has a body.
-    """
-    try:
-        archive = msgspec.json.decode(part.body, type=dict[str, Any])
-        entries: list[Any] = list(archive["log"]["entries"])
-    except (msgspec.DecodeError, UnicodeError, RecursionError, LookupError, TypeError) as error:
-        raise UnreadableFile(
-            f"a HAR file that is cut or damaged ({error}): export it again"
-        ) from None
-    parts: list[FilePart] = []
-    empty: list[str] = []
-    for entry in entries:
-        try:
-            opened = _entry(part, entry)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            continue  # not as HAR has it: there is nothing to show of it
-        if opened is None:
-            continue
-        if not opened.body:
-            # Browsers ask an API with OPTIONS first, and get nothing.
-            if opened.recording.wire_api is None or opened.recording.method == "OPTIONS":
-                continue
-            empty.append(opened.recording.url)
-            opened = msgspec.structs.replace(opened, truncation="the HAR file lacks its body")
-        parts.append(opened)
-    if len(parts) == len(empty):
-        raise UnreadableFile(_why_no_entry(len(entries), empty))
-    return parts
-
-
-def _why_no_entry(count: int, empty: list[str]) -> str:
-    if empty:
-        return (
-            f"a HAR file without the body of {empty[0]}: export it with content "
-            "(in Chrome: Export HAR, with the developer tools open before the request)"
-        )
-    return f"a HAR file with {count:,} entries, none of which is a response of an API"
-
-
-def _entry(part: FilePart, entry: Any) -> FilePart | None:
-    request, response = entry["request"], entry["response"]
-    content: dict[str, Any] = response.get("content") or {}
-    media_type = str(content.get("mimeType") or "").lower()
-    opened = _at_url(part, str(request["url"]))
-    is_named = opened.recording.wire_api is not None
-    if not is_named and any(kind in media_type for kind in _NO_API):
-        return None
-    headers: dict[str, str] = {}
-    for header in response.get("headers") or ():
-        headers[str(header["name"]).lower()] = str(header["value"])
-    body = bytes_of(str(content.get("text") or ""))
-    truncation = None
-    if content.get("encoding") == "base64":
-        try:
-            body = b64decode(body)
-        except binascii.Error:
-            body, truncation = b"", "its body in the HAR file is not base64"
-    opened = opened.holding(body, truncation).of_exchange(
-        status=int(response.get("status") or 0) or 200,
-        headers=kept_headers(headers),
-        method=str(request.get("method") or ""),
-    )
-    messages = entry.get("_eventSourceMessages")
-    if not body and messages:
-        opened = opened.of_exchange(chunks=_event_source(entry, messages))
-        return msgspec.structs.replace(opened, is_recorded=True)
-    return opened
-
-
-def _event_source(entry: dict[str, Any], messages: list[dict[str, Any]]) -> tuple[Chunk, ...]:
-    """A stream of which Chrome kept the messages, with their times, and not the body."""
-    started = datetime.fromisoformat(str(entry["startedDateTime"])).timestamp()
-    chunks: list[Chunk] = []
-    for message in messages:
-        lines = [f"event: {message['eventName']}"] if message.get("eventName") else []
-        lines += [f"data: {line}" for line in str(message["data"]).split("\n")]
-        data = bytes_of("\n".join(lines) + "\n\n")
-        chunks.append(Chunk(max(0.0, float(message["time"]) - started), data))
-    return tuple(chunks)
 
 
 # --- how text is stored ---

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.request.report import Change
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import DECODE_ERRORS
@@ -88,7 +89,7 @@ class Recording(Struct, frozen=True):
     """One response.
 
     Attributes:
-        status: HTTP status.
+        status: HTTP status; 0 if no response was received.
         headers: those on the allow-list, names lower-case.
         chunks: the body.
         end: None if the body ended; `unread` if its reader stopped; `recording_truncated` if the
@@ -166,7 +167,11 @@ class Recording(Struct, frozen=True):
         else:
             for number, chunk in enumerate(self.chunks):
                 yield number, chunk, wire_parser.feed(chunk.data)
-        yield number, chunk, wire_parser.close()
+        missing = no_response(self)
+        if missing is not None:
+            yield number, chunk, wire_parser.abort(missing)
+        else:
+            yield number, chunk, wire_parser.close()
 
     def _repr_html_(self) -> str:
         return self._table(upward("display.notebook_text", "table_html"))
@@ -179,7 +184,7 @@ class Recording(Struct, frozen=True):
         last = self.chunks[-1].at if self.chunks else 0.0
         rows = (
             ("request", f"{self.method} {self.url}"),
-            ("status", str(self.status)),
+            ("status", str(self.status or "no response")),
             ("wire_api", self.wire_api or "unknown"),
             ("body", f"{len(self.body):,} bytes in {len(self.chunks):,} chunks, {last:.2f} s"),
             ("end", self.end or "complete"),
@@ -213,6 +218,24 @@ def from_body(
     if body:
         chunks = (Chunk(0.0, body),)
     return Recording(status, kept_headers(headers or {}), chunks)
+
+
+STOPPED_BY_READER: Final = ("unread", "CancelledError", "Cancelled")
+"""Ends of a recording that were caused by the recording program."""
+
+
+def no_response(recording: Recording) -> ErrorInfo | None:
+    """Why a recorded request got no response; None if it got one."""
+    if recording.status or recording.chunks:
+        return None
+    # Imported here, because nearly every recording has a response.
+    from streamlib.transport.errors import NO_RESPONSE
+
+    end = recording.end or "unknown"
+    if end in STOPPED_BY_READER:
+        message = f"{NO_RESPONSE}: the recording program stopped waiting for it"
+        return ErrorInfo("cancelled", message, code=end)
+    return ErrorInfo("connection", f"{NO_RESPONSE} ({end})", retryable=True, code=end)
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 import anyio
+from msgspec.structs import replace
 
-from streamlib.recording.files import Chunk, Recording
+from streamlib.recording.files import Chunk, Recording, no_response
 from streamlib.recording.recorder import wire_of_url
 from streamlib.request.mistakes import check_kind
 from streamlib.transport import HttpResponse
@@ -17,6 +18,7 @@ from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.faults import MALFORMED, Fault, check_fault, fault_index
 from streamlib.wires.frame_offsets import frame_offsets
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.stream_error import StreamError
 
 Split: TypeAlias = Literal["recorded", "whole", "random"] | int
 """How a replay splits the body: as recorded, not at all, at random offsets, or every so many
@@ -89,6 +91,10 @@ class Replay:
             self._sent += 1
         seed = self._seed + self._requests
         self._requests += 1
+        missing = no_response(recording)
+        if missing is not None:
+            # The client would name the server of the request, which was not asked.
+            raise StreamError(replace(missing, detail={"address": "a recording"}))
         recorded: Sequence[Chunk] = recording.chunks
         if fault is not None:
             wire_api = wire_of_url(url) or recording.wire_api

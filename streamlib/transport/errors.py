@@ -176,8 +176,11 @@ def _message(kind: ErrorKind, error: BaseException) -> str:
     return f"{_SUMMARIES[kind]} ({name})"
 
 
+NO_RESPONSE: Final = "no response was received"
+"""Summary of a connection that failed before the headers of a response."""
+
 _SUMMARIES: Final[dict[str, str]] = {
-    "connection": "no response was received",
+    "connection": NO_RESPONSE,
     "truncated": "the connection ended before the response was complete",
     "malformed": "the response is not valid HTTP, or not encoded as its headers say",
     "invalid_request": "the request could not be sent",

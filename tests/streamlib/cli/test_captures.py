@@ -91,7 +91,21 @@ def test_several_responses_are_numbered_and_guessed_once(
     captured = capsys.readouterr()
     lines = [json.loads(line) for line in captured.out.splitlines()]
     assert [line["file"] for line in lines] == [f"{file}#1", f"{file}#2"]
-    assert captured.err == f"{file}#1: read as messages, as it looks (--wire-api names another)\n"
+    said = "2 responses, each read as messages, as it looks (--wire-api names another)"
+    assert captured.err == f"{file}: {said}\n"
+
+
+def test_guess_of_one_of_several_responses_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = b'{"error":{"message":"slow down"}}'
+    status = b"HTTP/1.1 429 Too Many Requests\r\nx-request-id: r\r\n\r\n"
+    file = saved(tmp_path, status + body + b"\n" + status + MESSAGES)
+    assert main(["inspect", file, "--json"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"{file}#1: read as chat, as it shows no wire API of its own (--wire-api names another)",
+        f"{file}#2: read as messages, as it looks (--wire-api names another)",
+    ]
 
 
 def test_header_names_the_forms_of_a_response(
@@ -111,6 +125,43 @@ def test_what_has_no_wire_is_read_as_any(
     captured = capsys.readouterr()
     assert "no such model" in captured.out
     assert "read as chat, as it shows no wire API of its own" in captured.err
+
+
+@pytest.mark.parametrize("data", [b"", b" \n\n"])
+def test_empty_file_holds_no_response(
+    data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was a malformed stream of Chat."""
+    file = saved(tmp_path, data)
+    for command in ONE_OF_EACH:
+        assert main([*command, file]) == 2
+        assert capsys.readouterr().err == f"{file}: it is empty: there is no response in it\n"
+    assert main(["inspect", file, "--wire-api", "chat"]) == 1
+    assert "failed (malformed)" in capsys.readouterr().out
+    assert main(["inspect", saved(tmp_path, b"\xff\xfe")]) == 2  # PowerShell's empty file
+
+
+@pytest.mark.parametrize("options", [[], ["--wire-api", "chat"], ["--json"]])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (har(entry("<p>", "https://chat.example/", mimeType="text/html")), "with 1 entry, which"),
+        (har(entry("")), f"without the body of {URL}: export it with content"),
+        (har(entry(""))[:60], "is cut or damaged"),
+    ],
+    ids=["a page", "without content", "cut"],
+)
+def test_har_without_a_response_has_the_code_for_that(
+    data: bytes,
+    message: str,
+    options: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["inspect", saved(tmp_path, data), *options]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
 
 
 def test_file_without_a_response_asks_for_the_wire(

@@ -18,6 +18,7 @@ from streamlib.cli import main
 from streamlib.cli.captures import read_captures
 from streamlib.cli.progress import Progress
 from streamlib.cli.timeline import page, rows
+from streamlib.inspection import inspect_all
 from streamlib.inspection.capture import Capture, events_of
 from streamlib.inspection.clock import Clock
 from streamlib.inspection.event_text import item_label, quote, shorten
@@ -155,7 +156,8 @@ def test_findings_never_call_a_truncated_capture_complete(path: Path) -> None:
         terminal = [event for step in walked for event in step.events][-1]
         lines = lines_of(capture)
         assert isinstance(terminal, (Completed, Failed))
-        assert (lines[0] == "the response is complete") is isinstance(terminal, Completed)
+        is_complete = lines[0].startswith(("the response is complete", "received to its end"))
+        assert is_complete is isinstance(terminal, Completed)
         assert isinstance(terminal, Completed) or any(
             f"byte {n:,}" in " ".join(lines) for n in (size, walked[-1].start)
         )
@@ -212,6 +214,85 @@ def test_inspect_shows_the_times_and_the_end_of_a_recording(
         "completed",
         "failed",
     ]
+
+
+NO_ANSWER = Recording(0, {}, (), "ConnectError", url="http://dead/v1", wire_api="chat")
+
+
+def test_target_that_never_answered_has_no_response(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `gateway --record` writes it; it was an empty, malformed stream with HTTP 0."""
+    name = tmp_path / "response.jsonl"
+    save(NO_ANSWER, name)
+    assert main(["inspect", str(name)]) == 5
+    header, about, *rest = capsys.readouterr().out.splitlines()
+    assert header == f"{name}: failed (connection)"
+    assert about == "  chat · 0 bytes · no response · http://dead/v1"
+    reason = "no response was received (ConnectError)"
+    row, finding = (line for line in rest[2:] if line)
+    assert row.endswith(f"end of input  Failed connection: {reason}")
+    assert finding == f"  ! failed (connection): {reason}"
+    assert main(["inspect", str(name), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["error_kind"], shown["error"]) == ("connection", reason)
+    assert [each["code"] for each in shown["findings"]] == ["failed"]
+
+
+@pytest.mark.parametrize("end", ["CancelledError", "unread"])
+def test_request_that_was_given_up_has_no_response(end: str) -> None:
+    recording = msgspec.structs.replace(NO_ANSWER, end=end)
+    text = "the recording program stopped waiting for it"
+    assert lines_of(Capture("x", "chat", recording, is_recorded=True)) == [
+        f"failed (cancelled): no response was received: {text}"
+    ]
+
+
+def test_replay_and_convert_know_that_no_response_was_received(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = tmp_path / "response.jsonl"
+    save(NO_ANSWER, name)
+    for command in (["replay"], ["convert", "--to", "chat"]):
+        assert main([*command, str(name)]) == 5
+        assert "no response was received (ConnectError)" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "code", "said"),
+    [
+        ("length", 3, "the model stopped at its token limit"),
+        ("content_filter", 4, "a content filter stopped the model"),
+    ],
+)
+def test_response_that_its_model_did_not_finish_is_not_complete(
+    finish_reason: str, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was "= the response is complete", below "incomplete (length)"."""
+    name = tmp_path / "body.json"
+    choice = {"index": 0, "message": {"content": "Hel"}, "finish_reason": finish_reason}
+    name.write_bytes(msgspec.json.encode({"choices": [choice]}))
+    assert main(["inspect", str(name), "--wire-api", "chat"]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{name}: incomplete ({finish_reason})"
+    assert lines[-2] == f"  ! received to its end, but incomplete: {said}"
+    [inspection] = inspect_all(name.read_bytes(), "chat")
+    assert [(each.level, each.code) for each in inspection.findings] == [("warning", "incomplete")]
+
+
+def test_choice_that_its_model_did_not_finish_is_named() -> None:
+    """Only the first choice was looked at."""
+    choices: list[dict[str, Any]] = []
+    for index, finish_reason in enumerate(["stop", "length", "content_filter"]):
+        message = {"role": "assistant", "content": "Hel"}
+        choices.append({"index": index, "message": message, "finish_reason": finish_reason})
+    [inspection] = inspect_all(msgspec.json.encode({"choices": choices}), "chat")
+    [finding] = inspection.findings
+    assert finding.code == "incomplete"
+    assert finding.text == (
+        "received to its end, but incomplete: the model stopped at its token limit (choice 1), "
+        "a content filter stopped the model (choice 2)"
+    )
 
 
 def test_inspect_reads_standard_input(

@@ -48,6 +48,15 @@ def test_full_prints_the_document_of_each_response(capsys: Output) -> None:
     assert [finding.code for finding in load(second).findings] == ["complete", "no_bytes"]
 
 
+def test_document_keeps_that_a_body_is_too_long(capsys: Output) -> None:
+    Path("curl.txt").write_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n" + BODY)
+    assert main(["inspect", "curl.txt", "--json", "--full"]) == 0
+    document = capsys.readouterr().out
+    Path("document.json").write_text(document, encoding="utf-8")
+    assert main(["inspect", "document.json"]) == 0
+    assert "more than its content-length says\n" in capsys.readouterr().out
+
+
 def test_full_tries_the_split_that_was_asked_for(capsys: Output) -> None:
     assert main(["inspect", "whole.jsonl", "--json", "--full", "--chunk", "11"]) == 0
     splits = load(capsys.readouterr().out).splits

@@ -15,10 +15,13 @@ from streamlib.recording import Chunk, Recording, dump, load
 from streamlib.recording.files import read, read_rest
 from streamlib.wires.frame_offsets import frame_offsets
 from streamlib_parsers.items import WireApi
+from tests.support.awkward_captures import GEMINI, entry, har
 from tests.support.inspections import body_of, paced
 from tests.support.shared import ROOT
 
 BODY = body_of("messages/aimock-tool.sse")
+
+GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta/models/g:streamGenerateContent"
 
 Output = pytest.CaptureFixture[str]
 
@@ -104,6 +107,18 @@ def test_replay_never_ends_a_truncated_recording_well(capsys: Output) -> None:
     Path("r.jsonl").write_bytes(b"".join(lines[:-1]))
     assert main(["replay", "r.jsonl", "--speed", "0"]) == 3
     assert "the recording itself is truncated" in capsys.readouterr().err
+
+
+def test_response_is_whole_though_its_har_is_cut_behind_it(capsys: Output) -> None:
+    """It was incomplete, with exit code 3; also when the document of it is opened again."""
+    data = har(entry(GEMINI.decode(), GEMINI_URL), entry("<p>", "https://chat.example/"))
+    Path("cut.har").write_bytes(data[:-100])
+    assert main(["inspect", "cut.har"]) == 0
+    assert "behind this response the HAR file is cut" in capsys.readouterr().out
+    assert main(["inspect", "cut.har", "--json", "--full"]) == 0
+    Path("document.json").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["inspect", "document.json"]) == 0
+    assert "behind this response the HAR file is cut" in capsys.readouterr().out
 
 
 def test_load_still_refuses_a_truncated_recording() -> None:

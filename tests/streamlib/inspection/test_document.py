@@ -440,6 +440,15 @@ def test_detail_of_a_finding_holds_no_key() -> None:
     assert not [detail for detail in details if "4f9a" in detail]
 
 
+@pytest.mark.parametrize("data", [b"", b" \n", b"nothing of that kind\n"])
+def test_file_without_a_response_is_read_as_a_named_wire(data: bytes) -> None:
+    """As `streamlib inspect` does."""
+    assert inspect_all(data) == []
+    [inspection] = inspect_all(data, "chat", name="x")
+    assert inspection.outcome.text == "failed (malformed)"
+    assert (inspection.source.name, inspection.source.guessed) == ("x", False)
+
+
 def test_path_of_a_file_is_no_source() -> None:
     path: Any = "response.sse"
     with pytest.raises(TypeError, match="a `Recording` or bytes are inspected, not a str"):

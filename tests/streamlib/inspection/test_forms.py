@@ -8,6 +8,7 @@ import json
 import pprint
 import time
 import zlib
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from streamlib.inspection.gathering import objects_in
 from streamlib.inspection.http_forms import is_binary
 from streamlib.inspection.inspector import inspected, read_capture
 from streamlib.inspection.wire_markers import likely_wire
+from streamlib.wires.encoders import encode_body
 from streamlib_parsers.items import FunctionCall, JsonObject
 from streamlib_parsers.response import Response
 from tests.support import awkward_captures as awkward
@@ -171,6 +173,180 @@ def test_har_shows_a_response_without_its_body() -> None:
     assert whole.truncation is None
     assert empty.truncation == "the HAR file lacks its body"
     assert empty.wire_api == "chat"
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+@pytest.mark.parametrize("is_base64", [False, True])
+def test_har_that_is_cut_gives_what_is_before_the_cut(
+    *, is_base64: bool, is_compressed: bool
+) -> None:
+    """It gave nothing."""
+    text = CHAT.decode()
+    stored = b64encode(CHAT).decode() if is_base64 else text
+    last = entry(stored, **({"encoding": "base64"} if is_base64 else {}))
+    data = har(entry(text, "https://chat.example/", mimeType="text/html"), entry(text), last)
+    for size in range(len(data) - 3000, len(data) - 100, 97):
+        cut = data[:size]
+        if is_compressed:
+            compressor = zlib.compressobj(wbits=31)
+            cut = compressor.compress(cut) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        whole, part = captures_in(cut)
+        assert (whole.recording.body, whole.truncation) == (CHAT, None)
+        body = part.recording.body
+        assert CHAT.startswith(body)
+        assert len(body) > len(CHAT) - 3000
+        assert part.truncation is not None
+        assert read_capture(part).response.error is not None or body == CHAT
+
+
+def remarks_of(captures: list[Capture]) -> list[list[str]]:
+    """The codes of what is reported of each response."""
+    return [[finding.code for finding in read_capture(capture).findings] for capture in captures]
+
+
+GEMINI_BODY = encode_body("gemini", streamlib.accumulate(streamlib.parse_body("chat", BODY)))
+GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta/models/g:generateContent"
+
+
+@pytest.mark.parametrize("inside", ["startedDateTime", "url", "mimeType", "text"])
+def test_response_before_a_cut_in_a_har_is_whole(inside: str) -> None:
+    """It was called truncated, though it is whole: of Gemini it failed."""
+    page = entry("<p>" + "x" * 200, "https://chat.example/", mimeType="text/html")
+    data = har(entry(BODY.decode()), entry(GEMINI_BODY.decode(), GEMINI_URL), page)
+    captures = captures_in(data[: data.rindex(f'"{inside}"'.encode()) + 20])
+    assert remarks_of(captures) == [["complete"], ["complete", "file_truncated"]]
+    assert captures[1].truncation is None
+    [remark] = captures[1].remarks
+    assert remark.text.startswith("behind this response the HAR file is cut or damaged at ")
+
+
+def test_har_that_is_cut_behind_its_last_response_has_that() -> None:
+    data = har(entry(GEMINI_BODY.decode(), GEMINI_URL) | {"timings": {"wait": 1}})
+    captures = captures_in(data[: data.index(b'"wait"')])
+    assert remarks_of(captures) == [["complete", "file_truncated"]]
+
+
+def test_damaged_har_gives_what_is_before_the_damage() -> None:
+    data = har(*[entry(CHAT.decode())] * 3)
+    second = data.index(b'"startedDateTime"', data.index(b'"startedDateTime"') + 1)
+    [capture] = captures_in(data[:second] + b"\x00" + data[second:])
+    assert capture.recording.body == CHAT
+    assert remarks_of([capture]) == [["complete", "file_truncated"]]
+    assert remarks_of(captures_in(data + b"\n{")) == [["complete"]] * 2 + [
+        ["complete", "file_truncated"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"1200.5", b"NaN"), (b'"Chrome"', b'"\xff"')], ids=["NaN", "not UTF-8"]
+)
+def test_har_is_read_wholly_though_its_json_is_not_strict(old: bytes, new: bytes) -> None:
+    """The last response was called truncated, wherever that was."""
+    captures = captures_in(har(*[entry(CHAT.decode())] * 2).replace(old, new, 1))
+    assert remarks_of(captures) == [["complete"]] * 2
+
+
+@pytest.mark.parametrize("start", ["", "id: 1\n", "retry: 300\n\n", "\ufeff", "data: [1]\n\n"])
+@pytest.mark.parametrize("is_encoding_first", [False, True])
+def test_har_that_is_cut_in_base64_never_shows_that(start: str, *, is_encoding_first: bool) -> None:
+    """Only six beginnings of a body were known, and only whole groups were read."""
+    body = start.encode() + CHAT[:900]
+    stored = b64encode(body).decode()
+    content = {"encoding": "base64", "text": stored}
+    last = entry("")
+    last["response"]["content"] = dict(sorted(content.items(), reverse=not is_encoding_first))
+    data = har(entry(BODY.decode()), last)
+    first = data.index(stored.encode())
+    for size in range(len(stored) + 2):
+        parts = open_file(data[: first + size])
+        assert parts[0].body == BODY
+        shown = b"".join(part.body for part in parts[1:])
+        assert body.removeprefix(b"\xef\xbb\xbf").startswith(shown.removeprefix(b"\xef\xbb\xbf"))
+        least = size // 4 * 3 - 3 if is_encoding_first or size >= 24 else 0
+        assert len(shown) >= least
+
+
+def test_har_that_is_cut_in_its_events_has_those_before() -> None:
+    data = CHAT_CAPTURES["HAR without a body, with Chrome's events"]
+    [whole] = captures_in(data)
+    cut = data[: data.rindex(b'"data"') + 12]
+    [capture] = captures_in(cut)
+    assert capture.recording.chunks == whole.recording.chunks[:-1]
+    assert capture.truncation is not None
+
+
+@pytest.mark.parametrize("length", [0, 900, len(CHAT) - 9])
+def test_body_longer_than_its_content_length_is_read(length: int) -> None:
+    """It was dropped, and said to be missing."""
+    [capture] = captures_in(headers(length) + CHAT)
+    assert capture.recording.body == CHAT
+    assert capture.truncation is None
+    findings = {finding.code: finding for finding in read_capture(capture).findings}
+    assert list(findings) == ["complete", "content_length"]
+    more = f"{len(CHAT) - length:,} more than its content-length says"
+    assert findings["content_length"].text == f"the body has {len(CHAT):,} bytes, {more}"
+
+
+def test_text_behind_a_body_of_json_is_reported() -> None:
+    """As of `curl -i -w`."""
+    [capture] = captures_in(headers(len(BODY)) + BODY + b"\n200 0.123 s\n")
+    assert capture.recording.body == BODY
+    [remark] = capture.remarks
+    assert remark.text == (
+        f"the body has {len(BODY) + 13:,} bytes, 13 more than its content-length says, "
+        "which were not read"
+    )
+    [capture] = captures_in(headers(len(BODY)) + BODY + b"\n")
+    assert capture.remarks == ()
+
+
+def test_body_of_json_lines_is_read_behind_its_length() -> None:
+    """Its first line alone is JSON: the others were left out."""
+    head = headers(awkward.OLLAMA.index(b"\n"), "content-type: application/x-ndjson")
+    [capture] = captures_in(head + awkward.OLLAMA)
+    assert capture.recording.body == awkward.OLLAMA
+    assert remarks_of([capture]) == [["complete", "content_length"]]
+
+
+REQUEST = (
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: api.openai.com\r\nx-api-key: plain-secret\r\n"
+    b'Cookie: session=secret\r\n\r\n{"model":"m"}'
+)
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n\n"], ids=["Wireshark", "http -v"])
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [(CHAT, len(CHAT)), (BODY, len(BODY)), (CHAT, None), (BODY, None), (b"no", 2), (BODY, 9)],
+    ids=["stream", "body", "stream, no length", "body, no length", "text", "short length"],
+)
+def test_next_request_is_no_part_of_a_response(
+    body: bytes, length: int | None, blank: bytes
+) -> None:
+    """Its keys were read into the body of the response before it."""
+    exchange = REQUEST + blank + headers(length) + body + blank
+    for data in (exchange * 2, exchange * 2 + REQUEST, exchange + REQUEST + blank):
+        captures = captures_in(data)
+        assert len(captures) == data.count(b"HTTP/1.1 200")
+        for capture in captures:
+            assert capture.recording.body.strip() == body.strip()
+            assert capture.recording.url == awkward.URL
+            assert (capture.remarks == ()) == (length != 9)
+            assert "secret" not in repr(capture)
+
+
+def test_request_that_is_cut_is_no_part_of_a_response() -> None:
+    exchange = REQUEST + headers(len(CHAT)) + CHAT
+    for size in range(len(exchange) + 6, len(exchange) + len(REQUEST)):
+        [capture] = captures_in((exchange * 2)[:size])
+        assert capture.recording.body == CHAT
+
+
+def test_each_response_has_the_address_of_its_request() -> None:
+    claude = REQUEST.replace(b"/v1/chat/completions", b"/v1/messages")
+    body = headers(len(MESSAGES)) + MESSAGES
+    first, second = captures_in(REQUEST + headers(len(CHAT)) + CHAT + claude + body)
+    assert (first.recording.wire_api, second.recording.wire_api) == ("chat", "messages")
 
 
 def test_har_with_events_of_chrome_has_their_times() -> None:
@@ -435,8 +611,11 @@ def test_cut_capture_shows_what_is_left(data: bytes, count: int) -> None:
     "data, message",
     [
         (har(entry("")), "export it with content"),
-        (har(), "none of which is a response of an API"),
-        (har(entry(CHAT.decode()))[:-40], "a HAR file that is cut or damaged"),
+        (har(), "a HAR file without entries"),
+        (b'{"log":{"entries":null}}', "a HAR file without entries"),
+        (b'{"log":{"version":"1.2"}}', "a HAR file without entries"),
+        (b'{"lo g":{}}', "a HAR file without entries"),
+        (har(entry(CHAT.decode()))[:200], "no response is before that: export it again"),
         (b"\x1f\x8b\x08\x00garbage", "the compressed data (gzip) is not whole"),
         (b"\xd4\xc3\xb2\xa1" + bytes(90), "in Wireshark, follow the HTTP stream"),
         (b"PK\x03\x04" + bytes(90), "unpack it"),

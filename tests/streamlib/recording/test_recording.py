@@ -400,6 +400,26 @@ async def test_replay_keeps_the_recorded_pace_at_speed_one() -> None:
     assert anyio.current_time() - start >= slow.chunks[-1].at
 
 
+@pytest.mark.anyio
+async def test_recording_without_a_response_has_the_reason() -> None:
+    recording = Recording(0, {}, (), "ConnectError", wire_api="chat")
+    failed = recording.events()[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.kind, failed.error.retryable) == ("connection", True)
+    assert recording.rows()[-1]["type"] == "failed"
+    async with replay(recording, retry=NO_RETRY) as client:
+        with pytest.raises(StreamError, match="no response was received") as caught:
+            await events_of(client)
+    assert str(caught.value).startswith("connection (a recording): no response was received")
+    assert "streamlib serve" not in str(caught.value)
+    replayed = Replay(recording, from_body(MESSAGE), fault="disconnect", at=0, failing=1)
+    async with Client(
+        http=replayed, base_url="http://h", wire_api="messages", retry=NO_RETRY, errors="event"
+    ) as client:
+        statuses = [(await client.respond("hi", MODEL)).status for _ in range(3)]
+    assert statuses == ["failed", "failed", "completed"]
+
+
 def test_rows_hold_every_event_with_its_time() -> None:
     """For a table: ``pandas.DataFrame(recording.rows())``."""
     chunks = (Chunk(0.5, MESSAGE[:400]), Chunk(1.5, MESSAGE[400:]))

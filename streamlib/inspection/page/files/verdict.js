@@ -6,9 +6,10 @@ function showVerdict(model) {
   at("verdict").replaceChildren(pill(outcome));
   at("name").replaceChildren(quoted(source.name || "streamlib inspector"));
   const about = [source.guessed ? `${source.wire_api} (guessed)` : source.wire_api];
-  if (source.forms && source.forms.length) about.push(`from ${source.forms.join(", ")}`);
+  if (source.forms?.length) about.push(`from ${source.forms.join(", ")}`);
   about.push(count(facts.bytes, "byte"));
-  if (source.recorded || source.status !== 200) about.push(`HTTP ${source.status}`);
+  const status = source.status ? `HTTP ${source.status}` : "no response";
+  if (source.recorded || source.status !== 200) about.push(status);
   about.push(
     outcome.response_id,
     source.url,
@@ -43,7 +44,7 @@ function pill(outcome) {
 
 // A text that leads to a frame, where it is known which.
 function frameLink(frame, text) {
-  if (frame === null || frame === undefined) return quoted(text);
+  if (frame == null) return quoted(text);
   return make("a", { href: `#frame=${frame}` }, quoted(text));
 }
 
@@ -60,7 +61,7 @@ function showCards(model) {
     ["first byte", seconds(facts.first_byte)],
     ["first token", seconds(facts.first_token)],
     ["duration", seconds(facts.duration)],
-    ["tokens/s", rate === null || rate === undefined ? "–" : rate.toFixed(1)],
+    ["tokens/s", rate == null ? "–" : rate.toFixed(1)],
     ["tokens in → out", tokensText(facts.usage), cacheText(facts.usage)],
     ["items", itemsText(items), `${count(facts.characters, "character")}`],
     model.isTimed
@@ -102,7 +103,7 @@ function tokensText(usage) {
 }
 
 function known(value) {
-  return value === null || value === undefined ? "?" : count(value);
+  return value == null ? "?" : count(value);
 }
 
 const TOKEN_KINDS = {
