@@ -64,14 +64,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 success, 1 failure (the reason is on standard error), 2 usage error,
         3 the response is incomplete, 4 it was refused, 5 it may succeed later, 130 interrupted.
     """
+    if argv is None:
+        argv = sys.argv[1:]
+    return run_command(argv)
+
+
+def run_command(command: Sequence[str] | argparse.Namespace) -> int:
+    """Runs a command, given as words or as parsed arguments; returns the exit code of `main`."""
     for name, errors in ENCODING_ERRORS:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)
-    if argv is None:
-        argv = sys.argv[1:]
     try:
-        arguments = parse(argv)
+        arguments = command if isinstance(command, argparse.Namespace) else parse(command)
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from streamlib.cli.arguments import CommandError
 from streamlib.cli.captures import read_bytes, read_captures
 from streamlib.cli.numbers import integer
@@ -57,9 +59,14 @@ CURVE_WORKLOADS: Final = ("messages", "responses", "chat", "gemini")
 """Workloads that a curve has where none is named."""
 
 
-ROUNDS: Final = 15
-"""With 7, two runs of the same code on a machine with a load of 7 differed noticeably in 13 of 672
-comparisons; with 15 in none."""
+PROCESSES: Final = 7
+"""The most processes of a run."""
+
+ROUNDS: Final = 42
+"""Six in each process: with three, processes of the same code are further apart."""
+
+ROUNDS_OF_MANY: Final = 21
+"""Where all workloads, a folder or all stages are measured: more would take minutes."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -118,9 +125,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rounds",
         type=integer(1, "rounds"),
-        default=ROUNDS,
         metavar="N",
-        help=f"how often each case is measured (default {ROUNDS})",
+        help=f"how often each case is measured, in up to {PROCESSES} processes (default {ROUNDS} "
+        f"for FILE or --workload, else {ROUNDS_OF_MANY})",
     )
     command.add_argument("--json", metavar="F", help="write all rounds to this file")
     command.add_argument(
@@ -164,8 +171,9 @@ def _compare(arguments: argparse.Namespace) -> int:
     both, alone = comparison.compare(a, b)
     if not both:
         raise ValueError("the two files have no row in common")
-    print(f"\nB / A: times as long, by the medians\n{printable(comparison.table(both))}", end="")
-    for line in alone:
+    print("\nB / A: times as long, each compared with the fixed work of its process")
+    print(printable(comparison.table(both)), end="")
+    for line in [*alone, *comparison.notes(both)]:
         print(printable(line))
     return int(any(each.verdict == comparison.SLOWER for each in both))
 
@@ -175,19 +183,23 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _measure(arguments: argparse.Namespace) -> int:
     # Imported here, so that other commands start without these modules.
+    from streamlib.cli.bench_processes import spread
     from streamlib.testing.bench import curve
     from streamlib.testing.bench.records import as_json, load_of_machine, make_result, table
 
     load = load_of_machine()
-    doubled: list[Figure] = []
-    if arguments.pipeline:
-        figures = _of_stages(arguments)
-    elif arguments.curve:
-        figures = _of_curve(arguments)
-    elif arguments.corpus:
-        figures = _of_corpus(arguments)
+    if arguments.rounds is None:
+        is_single = (arguments.files or arguments.workload) and not arguments.pipeline
+        arguments.rounds = ROUNDS if is_single else ROUNDS_OF_MANY
+    if arguments.rounds == 1:
+        figures, doubled = tables_of(arguments)
     else:
-        figures, doubled = _of_bodies(arguments)
+        count = min(PROCESSES, arguments.rounds)
+        bar = Bar(count)
+        try:
+            figures, doubled = spread(arguments, count, bar.advance)
+        finally:
+            bar.done()
     result = make_result("streamlib bench", [*figures, *doubled], load)
     if arguments.curve:
         print(printable(curve.drawn(figures)))
@@ -204,6 +216,17 @@ def _measure(arguments: argparse.Namespace) -> int:
         title, drawn = _drawn(figures)
         chart.draw(Path(arguments.chart), title, drawn, result)
     return 0
+
+
+def tables_of(arguments: argparse.Namespace) -> list[list[Figure]]:
+    """The figures that are asked for, measured in this process, and the growth of the workloads."""
+    if arguments.pipeline:
+        return [_of_stages(arguments), []]
+    if arguments.curve:
+        return [_of_curve(arguments), []]
+    if arguments.corpus:
+        return [_of_corpus(arguments), []]
+    return [*_of_bodies(arguments)]
 
 
 def _of_bodies(arguments: argparse.Namespace) -> tuple[list[Figure], list[Figure]]:
@@ -456,3 +479,27 @@ class Bar:
         """Erases the bar."""
         if self._is_drawn:
             self._write("\r\x1b[K")
+
+
+# --- one of the processes ---
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measures what `bench_processes.spread` asks for, and writes the figures into a file."""
+    from streamlib.cli import run_command
+
+    def measure(arguments: argparse.Namespace) -> int:
+        try:
+            tables = tables_of(arguments)
+        except ValueError as error:
+            raise CommandError(f"streamlib bench: {error}") from None
+        Path(argv[1]).write_bytes(msgspec.json.encode(tables))
+        return 0
+
+    arguments = argparse.Namespace(**msgspec.json.decode(sys.stdin.read()))
+    arguments.run = measure
+    return run_command(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -53,6 +53,9 @@ from streamlib_parsers.items import FunctionCall, Message, Text, ToolSpec, WireA
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
 
+RAISED: Final = "raised"
+"""First word of the only result where a parser raised an error that it may raise."""
+
 DIALECT_PREFIX: Final = "dialect:"
 """Prefix that selects a dialect if a wire has the same name."""
 
@@ -75,17 +78,25 @@ class FuzzTarget(NamedTuple):
     change: Callable[[bytes, random.Random], bytes]
 
 
-def find_target(name: str) -> FuzzTarget:
+def find_target(name: str, allowed: Sequence[str] = ()) -> FuzzTarget:
     """The target of this name, or for `module:callable` the caller's own parser.
 
+    Args:
+        name: name of a target, or `module:callable`.
+        allowed: names of errors that the caller's own parser may raise, as `error_named` reads
+            them.
+
     Raises:
-        ValueError: no target has this name.
-        ImportError, AttributeError: the module or the callable does not exist.
+        ValueError: no target has this name, or it may raise no error.
+        ImportError, AttributeError: the module, the callable or an error does not exist.
     """
     if name in TARGETS:
+        if allowed:
+            raise ValueError(f"{name} may raise no error: only a parser of your own may")
         return TARGETS[name]()
     if ":" in name:
-        return target_of(own_parsers.load(name), name)
+        errors = tuple(own_parsers.error_named(error) for error in allowed)
+        return target_of(own_parsers.load(name), name, errors)
     raise ValueError(
         f"no target {name!r}: one of {', '.join(TARGETS)}, or module:callable for your own parser"
     )
@@ -388,7 +399,7 @@ def target_of(
             return [own_parsers.comparable(result) for result in reader(chunks)]
         except allowed as error:
             # How much came out before depends on the split, even of a parser without a defect.
-            return [f"raised {type(error).__name__}"]
+            return [f"{RAISED} {type(error).__name__}"]
 
     def seed(rng: random.Random) -> bytes:
         tokens = (*TOKENS, *_SSE, *_LINES)

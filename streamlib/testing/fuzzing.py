@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from streamlib.testing.fuzz_targets import FuzzTarget, difference, target_of
+from streamlib.testing.fuzz_targets import RAISED, FuzzTarget, difference, target_of
 from streamlib.testing.invariants import InvariantViolation
 from streamlib.testing.mutations import split_at
+from streamlib.testing.shorter_bodies import EVERYWHERE, ends_of_values, shorter_values
 
 BODY_BYTES: Final = 64 << 10
 """Maximum size of a body: growth is measured elsewhere, and one long body costs as much time as
@@ -51,6 +54,8 @@ class FuzzFinding:
         detail: message of the violation.
         body: the body that was parsed.
         offsets: offsets in bytes at which the body was split; () is one chunk.
+        error: `module.Name` of the exception that escaped; a builtin has no module. Empty if none
+            did.
     """
 
     target: str
@@ -58,6 +63,7 @@ class FuzzFinding:
     detail: str
     body: bytes
     offsets: tuple[int, ...] = ()
+    error: str = ""
 
     @property
     def chunks(self) -> list[bytes]:
@@ -124,11 +130,29 @@ class Campaign:
     """Bodies to mutate: the corpus, then those that gave a new set of kinds."""
     _kinds: set[Any] = field(default_factory=set[Any])
     """All sets of result kinds that a body gave."""
+    _first_results: list[Any] | None = None
+    """Results of the first body for which the parser did not raise an error."""
+    _results_differ: bool = False
+    """Whether another body gave other results."""
 
     @property
     def kinds(self) -> int:
         """Number of different sets of result kinds."""
         return len(self._kinds)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether every body gave the same results: then nothing in a body mattered, and no split
+        could."""
+        return not self._results_differ
+
+    def blindness(self) -> str:
+        """What to say of a parser that gave the same for every body."""
+        return (
+            f"{self.target.name}: nothing was tried: every body ({self.executions:,} in all) gave "
+            "the same results, or an error, so the parser may have read none of them. Begin with "
+            "a body that it reads, such as a capture of your server"
+        )
 
     def run(self, seconds: float) -> Iterator[None]:
         """Searches until the time is over or a body fails; yields every `TICK_SECONDS`."""
@@ -175,6 +199,16 @@ class Campaign:
             self.finding = _finding(self.target, body, offsets, error)
         else:
             self._remember(body, unsplit)
+            self._compare_with_first(unsplit)
+
+    def _compare_with_first(self, results: list[Any]) -> None:
+        """Notes whether bodies give different results."""
+        if self._results_differ or _is_error(results):
+            return
+        if self._first_results is None:
+            self._first_results = results
+        elif difference(self._first_results, results) is not None:
+            self._results_differ = True
 
     def _remember(self, body: bytes, results: list[Any]) -> None:
         """Keeps a body that gave a new set of kinds."""
@@ -189,6 +223,11 @@ class Campaign:
 
 def _random_offsets(body: bytes, rng: random.Random) -> list[int]:
     return sorted(rng.randint(0, len(body)) for _ in range(rng.randint(1, 8)))
+
+
+def _is_error(results: list[Any]) -> bool:
+    """Whether the parser raised an error that it may raise."""
+    return len(results) == 1 and isinstance(results[0], str) and results[0].startswith(f"{RAISED} ")
 
 
 def _kind(result: Any) -> tuple[str, str, str | None]:
@@ -207,10 +246,14 @@ def _kind(result: Any) -> tuple[str, str, str | None]:
 def _finding(
     target: FuzzTarget, body: bytes, offsets: Sequence[int], error: Exception
 ) -> FuzzFinding:
-    invariant = type(error).__name__
+    detail = str(error)[:500]
     if isinstance(error, InvariantViolation):
-        invariant = error.invariant
-    return FuzzFinding(target.name, invariant, str(error)[:500], body, tuple(offsets))
+        return FuzzFinding(target.name, error.invariant, detail, body, tuple(offsets))
+    kind = type(error)
+    name = kind.__qualname__
+    if kind.__module__ != "builtins":
+        name = f"{kind.__module__}.{name}"
+    return FuzzFinding(target.name, kind.__name__, detail, body, tuple(offsets), name)
 
 
 def fuzz(
@@ -235,7 +278,8 @@ def fuzz(
             are failures.
 
     Returns:
-        The smallest body found, and where it is split; None if nothing failed.
+        The smallest body found, and where it is split; None if nothing failed. A warning says so
+        if every body gave the same results: then `bodies` needs one that the parser reads.
 
     Raises:
         ValueError: `parser` makes no parser.
@@ -247,6 +291,8 @@ def fuzz(
     for _ in campaign.run(seconds):
         pass
     if campaign.finding is None:
+        if campaign.executions and campaign.is_blind:
+            warnings.warn(campaign.blindness(), stacklevel=2)
         return None
     return shrink(target, campaign.finding)
 
@@ -267,6 +313,13 @@ def find_failure(
     ]
     if len(body) <= EVERY_OFFSET_BYTES:
         partitions += [[offset] for offset in range(len(body) + 1)]
+    return _first_failure(target, body, partitions)
+
+
+def _first_failure(
+    target: FuzzTarget, body: bytes, partitions: Iterable[Sequence[int]]
+) -> FuzzFinding | None:
+    """The first failure of a body: in one chunk, or in one of these partitions."""
     tried: Sequence[int] = ()
     try:
         unsplit = _read_unsplit(target, body)
@@ -281,43 +334,94 @@ def find_failure(
 def shrink(
     target: FuzzTarget, finding: FuzzFinding, seconds: float = SHRINK_SECONDS
 ) -> FuzzFinding:
-    """The smallest body found in this time that violates the invariant, with fewest offsets."""
+    """The smallest body found in this time that violates the invariant, with fewest offsets.
+
+    Whole values of JSON are taken out, then chunks of bytes, for as long as that makes it smaller.
+    """
     until = time.monotonic() + seconds
     best = finding
 
     def fails(body: bytes, offsets: Sequence[int]) -> bool:
         nonlocal best
         if time.monotonic() >= until:
-            return False
-        again = find_failure(target, body, offsets)
+            raise _TimeIsOver
+        if finding.offsets:
+            again = find_failure(target, body, offsets)
+        else:  # it fails in one chunk: to split a long body each time would take minutes
+            again = _first_failure(target, body, ())
         if again is None or again.invariant != finding.invariant:
             return False
         best = again
         return True
 
-    if not fails(finding.body, finding.offsets):
-        return finding
-    size = len(best.body)
-    # Large chunks first: most of a long body has no part in the failure.
-    while size:
-        size = size // 2
-        _remove_chunks(lambda: best, fails, max(1, size))
-    _replace_bytes(lambda: best, fails)
+    with suppress(_TimeIsOver):
+        if not fails(finding.body, finding.offsets):
+            return finding
+        before = len(best.body) + 1
+        while len(best.body) < before:
+            before = len(best.body)
+            _shorten_everywhere(lambda: best, fails)
+            _shorten_values(lambda: best, fails)
+            size = len(best.body)
+            # Large chunks first: most of a long body has no part in the failure.
+            while size:
+                size = size // 2
+                _remove_chunks(lambda: best, fails, max(1, size))
+        _replace_bytes(lambda: best, fails)
     return _with_fewer_offsets(target, best)
+
+
+class _TimeIsOver(Exception):
+    """Ends shrinking."""
+
+
+def _replaced(
+    finding: FuzzFinding, start: int, end: int, new: bytes = b""
+) -> tuple[bytes, list[int]]:
+    """The body with other bytes in a place, and its offsets: they move with the bytes after."""
+    shorter = end - start - len(new)
+    offsets: list[int] = []
+    for offset in finding.offsets:
+        if offset > start:
+            offset = max(start, offset - shorter)  # noqa: PLW2901  # moves with the bytes after
+        offsets.append(offset)
+    return finding.body[:start] + new + finding.body[end:], offsets
 
 
 def _remove_chunks(best: Callable[[], FuzzFinding], fails: Fails, size: int) -> None:
     """Removes chunks of this size while the rest still fails."""
     start = 0
     while start < len(best().body):
-        body = best().body
-        offsets: list[int] = []
-        for offset in best().offsets:
-            if offset > start:
-                offset = max(start, offset - size)  # noqa: PLW2901  # moves with the bytes after
-            offsets.append(offset)
-        if not fails(body[:start] + body[start + size :], offsets):
+        if not fails(*_replaced(best(), start, start + size)):
             start += size
+
+
+def _shorten_everywhere(best: Callable[[], FuzzFinding], fails: Fails) -> None:
+    """Replaces what every level of a deep body has, at all levels."""
+    for pattern, new in EVERYWHERE:
+        finding = best()
+        body = pattern.sub(new, finding.body)
+        moved = [len(pattern.sub(new, finding.body[:offset])) for offset in finding.offsets]
+        # An offset inside a match may have moved beyond one after it.
+        offsets = sorted(min(offset, len(body)) for offset in moved)
+        if body != finding.body:
+            fails(body, offsets)
+
+
+def _shorten_values(best: Callable[[], FuzzFinding], fails: Fails) -> None:
+    """Empties objects and arrays of JSON, puts a value of theirs in their place, and takes out
+    members, while the rest still fails."""
+    ends = ends_of_values(best().body)
+    start = 0
+    while start < len(best().body):
+        is_shorter = False
+        if start in ends:
+            ways = shorter_values(best().body, start, ends[start])
+            is_shorter = any(fails(*_replaced(best(), *way)) for way in ways)
+        if is_shorter:
+            ends = ends_of_values(best().body)
+        else:
+            start += 1
 
 
 def _replace_bytes(best: Callable[[], FuzzFinding], fails: Fails) -> None:
@@ -354,30 +458,47 @@ def _fail_again(
 # --- reproducers ---
 
 
-def reproducer(finding: FuzzFinding) -> str:
-    """The text of a pytest file that fails until the defect is fixed."""
+def reproducer(
+    finding: FuzzFinding, allowed: Sequence[str] = (), modules: str | None = None
+) -> str:
+    """The text of a pytest file that fails until the defect is fixed.
+
+    Args:
+        finding: what was found.
+        allowed: names of errors that the parser may raise, as `find_target` takes them.
+        modules: folder of the parser's module, as seen from that of the file; None: it can be
+            imported anyway.
+    """
     name = "".join(char if char.isalnum() else "_" for char in finding.target)
     lines: list[str] = []
     # At least one line, because the body may be empty.
     for start in range(0, len(finding.body) or 1, LINE_BYTES):
         lines.append(f"    {finding.body[start : start + LINE_BYTES]!r}")
     body = "\n".join(lines)
+    target = f"{finding.target!r}, {[*allowed]!r}" if allowed else f"{finding.target!r}"
+    imports = importable = ""
+    if modules is not None:
+        imports = "import sys\nfrom pathlib import Path\n\n"
+        importable = (
+            "# pytest alone does not look for modules where `streamlib fuzz` was run.\n"
+            f"sys.path.insert(0, str(Path(__file__).parent / {modules!r}))\n\n"
+        )
     return f'''"""Found by `streamlib fuzz {finding.target}`: {finding.invariant}.
 
 {_quoted(finding.detail)}
 """
 
-from streamlib.testing.fuzzing import examine
+{imports}from streamlib.testing.fuzzing import examine
 from streamlib.testing.fuzz_targets import find_target
 
-BODY = (
+{importable}BODY = (
 {body}
 )
 OFFSETS = {list(finding.offsets)}
 
 
 def test_{name}_keeps_its_invariants_on_this_body() -> None:
-    examine(find_target({finding.target!r}), BODY, OFFSETS)
+    examine(find_target({target}), BODY, OFFSETS)
 '''
 
 

@@ -113,6 +113,20 @@ def name_of(parser: Callable[..., Any]) -> str:
     return f"{getattr(parser, '__module__', None) or 'builtins'}:{name}"
 
 
+def error_named(name: str) -> type[Exception]:
+    """The class of errors that a name means: one of Python's, or `module.Name`.
+
+    Raises:
+        ImportError, AttributeError: the module or the name does not exist.
+        ValueError: it is no class of errors.
+    """
+    module, _, attribute = name.rpartition(".")
+    named: Any = getattr(importlib.import_module(module or "builtins"), attribute)
+    if not (isinstance(named, type) and issubclass(named, Exception)):
+        raise ValueError(f"{name} is no class of errors")  # noqa: TRY004  # a wrong name
+    return named
+
+
 def load(name: str) -> Callable[..., Any]:
     """The class or function that `module:name` names.
 

@@ -54,6 +54,8 @@ def test_page_shows_the_output_of_its_commands(
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("STREAMLIB_MODEL", raising=False)
     monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
+    # The figures are not compared, and 42 rounds in seven processes take seconds a command.
+    monkeypatch.setattr("streamlib.cli.bench.ROUNDS", 2)
     shell = Shell(monkeypatch, capfdbinary)
     for block in blocks_of(page):
         if block.mark == "file":

@@ -1,8 +1,10 @@
 """Whether one run of `streamlib bench` was faster than another: ratio, spread, and a verdict.
 
-Two runs of the same code differ, because the machine is never the same. So a verdict needs three
-things at once: the middle halves of the rounds of both runs do not overlap, and both the medians
-and the best rounds differ by more than `NOTICEABLE`.
+Two runs of the same code differ, because the machine is never the same: it may take twice as long a
+second later, and one process is slower than another for as long as it lives. So each round is
+divided by the fixed work beside it, and a process counts once, with its median. A verdict needs two
+things: apart from the fastest and the slowest process of each run, none of the one is as fast as
+one of the other; and the medians of the processes differ by more than `NOTICEABLE`.
 """
 
 from __future__ import annotations
@@ -13,17 +15,18 @@ from typing import Final, NamedTuple
 
 from streamlib.testing.bench.records import BenchRun, Figure, aligned, shown
 
-NOTICEABLE: Final = 1.1
-"""Times as long: two runs of the same code differed by less, even with four programs a core. What
-takes turns in one run shows less, such as `--parser`, which compares in each round."""
+NOTICEABLE: Final = 1.2
+"""Times as long. Of 4,560 pairs of runs of the same code 12 differed by more, and were separate.
+What takes turns in one run shows less, such as `--parser`, which compares in each round."""
 
 FEWEST: Final = 5
-"""Rounds of each run: of fewer the middle half says nothing."""
+"""Processes of each run: those of fewer are too often apart by accident."""
 
 FASTER: Final = "faster"
 SLOWER: Final = "slower"
 SAME: Final = "no difference that this measurement can show"
-TOO_FEW: Final = f"cannot be told: fewer than {FEWEST} rounds"
+UNSURE: Final = "cannot be told: the processes of a run differ too much"
+TOO_FEW: Final = f"cannot be told: measured in fewer than {FEWEST} processes"
 
 TIMES: Final = ("ns/event", "µs/event", "µs/body", "µs", "ms", "s")
 """Units of time. Rates are compared too, where a row has no time."""
@@ -45,46 +48,65 @@ class Comparison(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as long the second takes, by the medians."""
-        return _factor(self.a, self.a.median, self.b.median)
-
-    @property
-    def best_ratio(self) -> float:
-        """The same by the best rounds."""
-        return _factor(self.a, self.a.best, self.b.best)
+        """How many times as long the second takes, by the medians of the processes."""
+        a, b = self._costs
+        return _factor(statistics.median(a), statistics.median(b))
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The least and the most that the ratio is between the middle halves of the rounds."""
-        a_low, a_high = _middle_half(self.a)
-        b_low, b_high = _middle_half(self.b)
-        ends = (_factor(self.a, a_high, b_low), _factor(self.a, a_low, b_high))
-        return min(ends), max(ends)
+        """The least and the most that the ratio is between two processes, apart from the fastest
+        and the slowest of each run."""
+        a, b = (_without_ends(costs) for costs in self._costs)
+        return _factor(a[-1], b[0]), _factor(a[0], b[-1])
+
+    @property
+    def machine_ratio(self) -> float | None:
+        """How many times as long the fixed work took beside the second; None if it is not known."""
+        a, b = self.a.yardstick, self.b.yardstick
+        return statistics.median(b) / statistics.median(a) if a and b else None
 
     @property
     def verdict(self) -> str:
-        """What the measurement shows of the second: `FASTER`, `SLOWER`, `SAME` or `TOO_FEW`."""
-        if min(len(self.a.rounds), len(self.b.rounds)) < FEWEST:
+        """What the measurement shows of the second: `FASTER`, `SLOWER`, or that it shows nothing:
+        `SAME`, `UNSURE` or `TOO_FEW`."""
+        if min(self.a.processes, self.b.processes) < FEWEST:
             return TOO_FEW
+        if not all(0 < cost < float("inf") for costs in self._costs for cost in costs):
+            return UNSURE  # too short to measure, such as a stage that does next to nothing
         low, high = self.spread
-        if low > 1 and min(self.best_ratio, self.ratio) > NOTICEABLE:
+        if low > 1 and self.ratio > NOTICEABLE:
             return SLOWER
-        if high < 1 and max(self.best_ratio, self.ratio) < 1 / NOTICEABLE:
+        if high < 1 and self.ratio < 1 / NOTICEABLE:
             return FASTER
-        return SAME
+        # A difference that would be noticeable is excluded only if no two processes have it.
+        return SAME if low >= 1 / NOTICEABLE and high <= NOTICEABLE else UNSURE
+
+    @property
+    def _costs(self) -> tuple[list[float], list[float]]:
+        """What each process took, of both runs: of the fixed work, if both did that."""
+        is_divided = bool(self.a.yardstick and self.b.yardstick)
+        return _costs(self.a, is_divided=is_divided), _costs(self.b, is_divided=is_divided)
 
 
-def _factor(figure: Figure, a: float, b: float) -> float:
-    """How many times as long: a rate is the inverse of a time."""
-    before, after = (b, a) if figure.is_rate else (a, b)
+def _costs(figure: Figure, *, is_divided: bool) -> list[float]:
+    """The median time of each process; a rate is the inverse of one."""
+    times = [1 / rate if rate else float("inf") for rate in figure.rounds]
+    if not figure.is_rate:
+        times = [*figure.rounds]
+    if is_divided:
+        times = [time / fixed for time, fixed in zip(times, figure.yardstick, strict=True)]
+    return [statistics.median(own) for own in figure.by_process(times)]
+
+
+def _without_ends(costs: Sequence[float]) -> list[float]:
+    """In order, without the least and the most, if there are so many."""
+    ordered = sorted(costs)
+    return ordered[1:-1] if len(ordered) > 2 else ordered
+
+
+def _factor(before: float, after: float) -> float:
+    """How many times as long."""
     return after / before if before > 0 else float("inf")
-
-
-def _middle_half(figure: Figure) -> tuple[float, float]:
-    if len(figure.rounds) < 2:
-        return figure.median, figure.median
-    low, _, high = statistics.quantiles(figure.rounds, n=4, method="inclusive")
-    return low, high
 
 
 def compare(a: BenchRun, b: BenchRun) -> tuple[list[Comparison], list[str]]:
@@ -117,6 +139,28 @@ def differences(a: BenchRun, b: BenchRun) -> list[str]:
         before, after = a.machine.get(name, "unknown"), b.machine.get(name, "unknown")
         if before != after:
             lines.append(f"{name}: A {before}, B {after}")
+    return lines
+
+
+def notes(comparisons: Sequence[Comparison]) -> list[str]:
+    """What to know of the verdicts: how much slower the machine was, and what to do."""
+    lines: list[str] = []
+    known = [each.machine_ratio for each in comparisons if each.machine_ratio is not None]
+    if known:
+        machine = statistics.median(known)
+        if not 1 / NOTICEABLE <= machine <= NOTICEABLE:
+            lines.append(
+                f"The machine took {machine:.2f} times as long for the fixed work during B; B / A "
+                "leaves that out."
+            )
+    verdicts = {each.verdict for each in comparisons}
+    if UNSURE in verdicts:
+        lines.append(
+            "Measure both again, with more --rounds or while the machine is less busy; or let both "
+            "take turns in one run, with --parser."
+        )
+    if TOO_FEW in verdicts:
+        lines.append(f"Measure both with --rounds of {FEWEST} or more, with this version.")
     return lines
 
 

@@ -7,6 +7,7 @@ are separate for short, middle and long streams.
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from streamlib.testing.bench.feed import (
     Body,
     Case,
     Progress,
+    Yardstick,
     complete_events,
     frozen_heap,
     seconds,
@@ -209,12 +211,12 @@ def measure(
     cases: dict[int, list[list[Case]]] = {}
     for size in CHUNKS:
         cases[size] = [body_of(stream, own).cases(size) for stream in streams]
-    spent: dict[int, list[list[list[float]]]] = {size: [] for size in CHUNKS}
+    taken: dict[int, list[_Round]] = {size: [] for size in CHUNKS}
     with frozen_heap():
         for _ in range(rounds):
             for size in CHUNKS:
                 report(chunking(size))
-                spent[size].append([[seconds(case) for case in each] for each in cases[size]])
+                taken[size].append(_one_round(cases[size]))
     figures: list[Figure] = []
     contestants = [OURS]
     contestants += own or {}
@@ -224,18 +226,43 @@ def measure(
         for size in CHUNKS:
             key = ("corpus", name, chunking(size))
             figures += _of_streams(key, members)
+            fixed = [
+                statistics.mean(each.yardstick[number] for number in numbers)
+                for each in taken[size]
+            ]
             first: Figure | None = None
             for position, contestant in enumerate(contestants):
-                totals: list[float] = []
-                for times in spent[size]:
-                    totals.append(sum(times[number][position] for number in numbers))
-                made = _of_reader((*key, contestant), members, totals)
+                totals = [
+                    sum(each.spent[number][position] for number in numbers) for each in taken[size]
+                ]
+                made = _of_reader((*key, contestant), members, totals, fixed)
                 figures += made
                 if first is None:
                     first = made[0]
                 else:
                     figures.append(ratio(made[0], first, f"times as long as {OURS}"))
     return figures
+
+
+class _Round(NamedTuple):
+    """One round of all streams in one chunking.
+
+    Attributes:
+        spent: seconds for each stream, by each reader.
+        yardstick: seconds of the fixed work beside each stream.
+    """
+
+    spent: list[list[float]]
+    yardstick: list[float]
+
+
+def _one_round(cases: Sequence[Sequence[Case]]) -> _Round:
+    taken = _Round([], [])
+    yardstick = Yardstick()
+    for of_stream in cases:
+        taken.spent.append([seconds(case) for case in of_stream])
+        taken.yardstick.append(yardstick.beside())
+    return taken
 
 
 def _of_streams(key: tuple[str, str, str], members: Sequence[Stream]) -> list[Figure]:
@@ -246,12 +273,16 @@ def _of_streams(key: tuple[str, str, str], members: Sequence[Stream]) -> list[Fi
 
 
 def _of_reader(
-    key: tuple[str, str, str, str], members: Sequence[Stream], totals: Sequence[float]
+    key: tuple[str, str, str, str],
+    members: Sequence[Stream],
+    totals: Sequence[float],
+    fixed: Sequence[float],
 ) -> list[Figure]:
     events = sum(len(stream.events) for stream in members)
+    responses = [total / len(members) * 1e6 for total in totals]
     return [
-        figure(*key, "an event", "µs", [total / events * 1e6 for total in totals]),
-        figure(*key, "a response", "µs", [total / len(members) * 1e6 for total in totals]),
+        figure(*key, "an event", "µs", [total / events * 1e6 for total in totals], fixed),
+        figure(*key, "a response", "µs", responses, fixed),
     ]
 
 

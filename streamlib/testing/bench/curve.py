@@ -43,10 +43,10 @@ def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: Non
         report: called before each measurement.
     """
     figures: list[Figure] = []
-    for case, spent in zip(cases, rounds_of(cases, rounds, report), strict=True):
+    for case, taken in zip(cases, rounds_of(cases, rounds, report), strict=True):
         key = ("curve", case.name, case.chunking, case.contestant)
-        rates = [case.size / 1e6 / value for value in spent]
-        figures.append(figure(*key, "bytes", "MB/s", rates))
+        rates = [case.size / 1e6 / value for value in taken.spent]
+        figures.append(figure(*key, "bytes", "MB/s", rates, taken.yardstick))
     return figures
 
 

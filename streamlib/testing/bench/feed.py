@@ -1,11 +1,13 @@
 """Measures `feed` without an event loop or a network: time and memory of a parser.
 
-CPU time, in alternating rounds: on a shared machine the best round has the least noise.
+CPU time, in alternating rounds: on a shared machine the best round has the least noise. Between the
+measurements fixed work is timed, because a machine may take twice as long a second later.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import time
 import tracemalloc
 from collections import deque
@@ -27,6 +29,12 @@ Progress = Callable[[str], None]
 WINDOW: Final = 0.002
 """Minimum duration of a measurement in seconds: shorter runs are repeated, because the clock of a
 process is coarse."""
+
+FIXED_BODY: Final = (
+    b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"and"}}\n\n'
+    * 20
+)
+"""What `fixed_work` reads."""
 
 
 class Case(NamedTuple):
@@ -190,8 +198,8 @@ def check_readers(cases: Sequence[Case], warn: Progress) -> None:
         except Exception as error:
             raise ValueError(
                 f"{reader} fails on {case.name} in chunks of {case.chunking}: "
-                f"{type(error).__name__}: {error} (streamlib fuzz {reader} finds the smallest "
-                "such body)"
+                f"{type(error).__name__}: {error} (streamlib fuzz {reader} finds a short "
+                "body of that kind)"
             ) from error
         if defect is not None:
             warned.add((reader, case.name))
@@ -208,8 +216,48 @@ def _defect(case: Case) -> str | None:
         return None
     return (
         f"reads {case.name} otherwise in chunks of {case.chunking} than whole, and its speed there "
-        f"says nothing: streamlib fuzz {case.contestant} finds the smallest such body"
+        f"says nothing: streamlib fuzz {case.contestant} finds a short body of that "
+        "kind"
     )
+
+
+def fixed_work() -> None:
+    """The yardstick: work like that of a parser, which no change of a parser changes.
+
+    Never change it: times of two versions are compared by it.
+    """
+    read: list[str] = []
+    for frame in FIXED_BODY.split(b"\n\n"):
+        if frame.startswith(b"data: "):
+            value = json.loads(frame[6:])
+            read.append(value["type"] + value["delta"]["text"])
+
+
+class Yardstick:
+    """Times the fixed work between measurements."""
+
+    def __init__(self) -> None:
+        self._before = repeated(fixed_work)
+        """Seconds of the fixed work, before the next measurement."""
+
+    def beside(self) -> float:
+        """Seconds of the fixed work: the mean of before and after the measurement that ended."""
+        after = repeated(fixed_work)
+        mean = (self._before + after) / 2
+        self._before = after
+        return mean
+
+
+class Timings(NamedTuple):
+    """What one case takes.
+
+    Attributes:
+        spent: seconds in each round.
+        yardstick: seconds of the fixed work beside each round.
+    """
+
+    spent: list[float]
+    yardstick: list[float]
 
 
 def rounds_of(
@@ -217,13 +265,15 @@ def rounds_of(
     rounds: int,
     report: Progress = lambda _: None,
     timed: Callable[[Case], float] = seconds,
-) -> list[list[float]]:
+) -> list[Timings]:
     """What each case takes in each round. The cases take turns, so that noise is shared."""
-    times: list[list[float]] = [[] for _ in cases]
+    times = [Timings([], []) for _ in cases]
+    yardstick = Yardstick()
     for _ in range(rounds):
-        for spent, case in zip(times, cases, strict=True):
+        for taken, case in zip(times, cases, strict=True):
             report(f"{case.name}, {case.chunking}")
-            spent.append(timed(case))
+            taken.spent.append(timed(case))
+            taken.yardstick.append(yardstick.beside())
     return times
 
 
@@ -239,8 +289,8 @@ def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: Non
     first: Figure | None = None
     times = rounds_of(cases, rounds, report)
     firsts = rounds_of(cases, rounds, timed=first_event)
-    for case, spent, until_first in zip(cases, times, firsts, strict=True):
-        made = _figures(case, spent, until_first)
+    for case, complete, until_first in zip(cases, times, firsts, strict=True):
+        made = _figures(case, complete, until_first)
         figures += made
         if first is None or (first.workload, first.chunks) != (case.name, case.chunking):
             first = made[0]
@@ -249,18 +299,21 @@ def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: Non
     return figures
 
 
-def _figures(case: Case, spent: Sequence[float], until_first: Sequence[float]) -> list[Figure]:
+def _figures(case: Case, complete: Timings, until_first: Timings) -> list[Figure]:
     key = ("feed", case.name, case.chunking, case.contestant)
+    spent, fixed = complete
     if case.events:
+        nanoseconds = [value / case.events * 1e9 for value in spent]
         made = [
-            figure(*key, "time", "ns/event", [value / case.events * 1e9 for value in spent]),
+            figure(*key, "time", "ns/event", nanoseconds, fixed),
             figure(*key, "events", "1/s", [case.events / value for value in spent]),
         ]
     else:
-        made = [figure(*key, "time", "µs/body", [value * 1e6 for value in spent])]
+        made = [figure(*key, "time", "µs/body", [value * 1e6 for value in spent], fixed)]
+    first = [value * 1e6 for value in until_first.spent]
     return [
         *made,
         figure(*key, "bytes", "MB/s", [case.size / 1e6 / value for value in spent]),
-        figure(*key, "first event", "µs", [value * 1e6 for value in until_first]),
+        figure(*key, "first event", "µs", first, until_first.yardstick),
         figure(*key, "peak memory", "KB", [peak(case) / 1e3]),
     ]

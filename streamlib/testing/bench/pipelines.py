@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 
 from streamlib import pipeline as p
-from streamlib.testing.bench.feed import Progress, repeated
+from streamlib.testing.bench.feed import Progress, Timings, Yardstick, repeated
 from streamlib.testing.bench.records import OURS, Figure, figure
 from streamlib.testing.stage_checks import expire_until
 from streamlib.testing.stage_samples import HandClock, message_of
@@ -146,9 +146,9 @@ def measure(
 ) -> list[Figure]:
     """Measures every case: µs an event, and the most characters held."""
     figures: list[Figure] = []
-    for case, times in zip(cases, times_of(cases, rounds, report), strict=True):
+    for case, taken in zip(cases, times_of(cases, rounds, report), strict=True):
         key = ("stages", case.name, case.source, OURS)
-        figures.append(figure(*key, "time", "µs/event", times))
+        figures.append(figure(*key, "time", "µs/event", taken.spent, taken.yardstick))
         if not case.is_looped:
             figures.append(figure(*key, "held", "characters", [most_held(case)]))
     return figures
@@ -156,14 +156,16 @@ def measure(
 
 def times_of(
     cases: Sequence[StageCase], rounds: int, report: Progress = lambda _: None
-) -> list[list[float]]:
+) -> list[Timings]:
     """µs an event of each case, in each round, without the bare loop's. The cases take turns."""
-    times: list[list[float]] = [[] for _ in cases]
+    times = [Timings([], []) for _ in cases]
+    yardstick = Yardstick()
     for _ in range(rounds):
         for number, case in enumerate(cases):
             report(case.name)
             spent = _seconds(case) - _seconds(case, is_bare=True)
-            times[number].append(spent / len(case.events) * 1e6)
+            times[number].spent.append(spent / len(case.events) * 1e6)
+            times[number].yardstick.append(yardstick.beside())
     return times
 
 

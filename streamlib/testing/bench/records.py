@@ -11,6 +11,7 @@ import platform
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ RATES: Final = ("MB/s", "1/s")
 """Units of which more is better; of all others less is."""
 
 
-class Figure(Struct, frozen=True):
+class Figure(Struct, frozen=True, omit_defaults=True):
     """One figure, measured in several rounds. A smaller value is better unless it is a rate.
 
     Attributes:
@@ -35,7 +36,10 @@ class Figure(Struct, frozen=True):
         contestant: name of this library or of a peer.
         measure: name of the measured quantity.
         unit: unit of the rounds.
-        rounds: result of each round, in order.
+        rounds: result of each round, in order; those of one process follow each other.
+        yardstick: µs of `feed.fixed_work` beside each round: it says how fast the machine was then.
+            () where it was not done.
+        processes: number of processes in which the rounds were; each had as many of them.
     """
 
     bench: str
@@ -45,6 +49,8 @@ class Figure(Struct, frozen=True):
     measure: str
     unit: str
     rounds: tuple[float, ...]
+    yardstick: tuple[float, ...] = ()
+    processes: int = 1
 
     @property
     def is_rate(self) -> bool:
@@ -66,6 +72,11 @@ class Figure(Struct, frozen=True):
         """The smallest and the largest round."""
         return min(self.rounds), max(self.rounds)
 
+    def by_process(self, values: Sequence[float]) -> list[Sequence[float]]:
+        """Values of the rounds, such as `rounds` or `yardstick`, for each process."""
+        size = len(values) // self.processes
+        return [values[start : start + size] for start in range(0, len(values), size)]
+
 
 def figure(
     bench: str,
@@ -75,10 +86,32 @@ def figure(
     measure: str,
     unit: str,
     rounds: Iterable[float],
+    yardstick: Iterable[float] = (),
 ) -> Figure:
-    """A figure; rounds are rounded to four digits, more than repeated runs have in common."""
-    digits = tuple(float(f"{value:.4g}") for value in rounds)
-    return Figure(bench, workload, chunks, contestant, measure, unit, digits)
+    """A figure; rounds are rounded to four digits, more than repeated runs have in common.
+
+    Args:
+        bench, workload, chunks, contestant, measure, unit, rounds: as of a `Figure`.
+        yardstick: seconds of the fixed work beside each round.
+    """
+    digits = tuple(_four_digits(value) for value in rounds)
+    fixed = tuple(_four_digits(value * 1e6) for value in yardstick)
+    return Figure(bench, workload, chunks, contestant, measure, unit, digits, fixed)
+
+
+def _four_digits(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def joined(processes: Sequence[Sequence[Figure]]) -> list[Figure]:
+    """The same figures of several processes, as one: all their rounds."""
+    made: list[Figure] = []
+    for same in zip(*processes, strict=True):
+        rounds = tuple(chain.from_iterable(each.rounds for each in same))
+        yardstick = tuple(chain.from_iterable(each.yardstick for each in same))
+        of_all = {"rounds": rounds, "yardstick": yardstick, "processes": len(same)}
+        made.append(msgspec.structs.replace(same[0], **of_all))
+    return made
 
 
 def ratio(peer: Figure, ours: Figure, name: str = "ratio") -> Figure:

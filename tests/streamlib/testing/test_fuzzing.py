@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import json.scanner
+import os
 import random
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +23,7 @@ from lab.fuzz.oracles import SECOND_READERS, with_second_reader
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.frame_generators import frame_generators
-from streamlib.testing.fuzz_targets import TARGETS, difference, find_target
+from streamlib.testing.fuzz_targets import TARGETS, difference, find_target, target_of
 from streamlib.testing.fuzzing import (
     Campaign,
     FuzzFinding,
@@ -33,6 +38,7 @@ from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS, parser
 from tests.support.cases import each_case
+from tests.support.shared import ROOT
 from tests.support.thorough import THOROUGH
 
 
@@ -50,6 +56,39 @@ class Lines:
         if self._tail:
             return [self._tail]
         return []
+
+
+class NeedsKey:
+    """A parser that wants a key in every object, and has no other defect."""
+
+    def __init__(self) -> None:
+        self._body = b""
+
+    def feed(self, chunk: bytes) -> list[str]:
+        *lines, self._body = (self._body + chunk).split(b"\n")
+        return [json.loads(line[6:])["delta"] for line in lines if line.startswith(b"data: ")]
+
+
+class LosesCharacters(NeedsKey):
+    """The same with a defect: it decodes each chunk for itself."""
+
+    def feed(self, chunk: bytes) -> list[str]:
+        return super().feed(chunk.decode("utf-8", "replace").encode())
+
+
+class Unreached:
+    """A parser with a defect that reads one key of its own server."""
+
+    def __init__(self) -> None:
+        self._parser = LosesCharacters()
+        self._text = ""
+
+    def feed(self, chunk: bytes) -> None:
+        with suppress(ValueError, RecursionError, TypeError, KeyError):
+            self._text += "".join(self._parser.feed(chunk.replace(b"answer", b"delta")))
+
+    def close(self) -> str:
+        return self._text
 
 
 class Raises:
@@ -80,9 +119,10 @@ class Complete:
 
 @pytest.fixture
 def mine() -> Iterator[str]:
-    """A module of the user's own, with three parsers."""
+    """A module of the user's own, with some parsers."""
     module = ModuleType("parsers_of_a_user")
-    module.Lines, module.Raises, module.Complete = Lines, Raises, Complete  # type: ignore[attr-defined]
+    for parser_class in (Lines, Raises, Complete, NeedsKey, LosesCharacters, Unreached):
+        setattr(module, parser_class.__name__, parser_class)
     sys.modules[module.__name__] = module
     yield module.__name__
     del sys.modules[module.__name__]
@@ -105,6 +145,52 @@ def test_shrink_minimizes_a_partition_dependence(mine: str) -> None:
 def test_shrink_minimizes_an_escaping_exception(mine: str) -> None:
     small = shrink(find_target(f"{mine}:Raises"), finding_in(f"{mine}:Raises"))
     assert (small.invariant, small.body) == ("ZeroDivisionError", b"data: [DONE]")
+
+
+@pytest.mark.parametrize(
+    ("body", "parser", "small"),
+    [
+        (b'data: {"type": "x", "index": {"": [0, {"a": "b"}]}}\n', NeedsKey, b"data: {}\n"),
+        (b'data: {"delta": 1, "a": [{"b": {}}]}\ndata: [["x", 2], 3]\n', NeedsKey, b"data: []\n"),
+    ],
+    ids=["members", "another value"],
+)
+def test_shrink_takes_values_of_json_out(
+    body: bytes, parser: Callable[[], Any], small: bytes
+) -> None:
+    target = target_of(parser)
+    finding = find_failure(target, body)
+    assert finding is not None
+    assert shrink(target, finding).body == small
+
+
+def test_shrink_makes_each_level_of_a_deep_body_short() -> None:
+    """Each level is needed, and no single one can be made shorter: the text is one of JSON."""
+    decoder: Any = json.JSONDecoder()
+
+    def nested(parse: Callable[..., Any]) -> Callable[..., Any]:
+        def parse_deeper(*arguments: Any) -> Any:
+            decoder.depth += 1
+            if decoder.depth > 40:
+                raise RecursionError
+            return parse(*arguments)
+
+        return parse_deeper
+
+    decoder.parse_object, decoder.parse_array = map(
+        nested, (decoder.parse_object, decoder.parse_array)
+    )
+    decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
+
+    def decode(chunks: Iterable[bytes]) -> Any:
+        decoder.depth = 0
+        return decoder.decode(b"".join(chunks).decode())
+
+    target = target_of(decode, allowed=(ValueError,))
+    finding = find_failure(target, b'{"type": 1, "output": ' * 100)
+    assert finding is not None
+    assert finding.error == "RecursionError"
+    assert shrink(target, finding).body == b"[" * 41
 
 
 def test_reproducer_fails_until_the_parser_is_fixed(
@@ -142,6 +228,72 @@ def test_command_writes_a_reproducer_and_exits_with_1(
     assert "seed 1" in printed.err
     assert r"b'\r\n'" in written.read_text(encoding="utf-8")
     assert "cut after 1" in drawn.read_text(encoding="utf-8")
+
+
+def run_alone(folder: Path) -> str:
+    """What pytest, started by its own name, says of the files of a folder."""
+    pytest_alone = str(Path(sys.executable).with_name("pytest"))
+    tried = [pytest_alone, "-q", "-p", "no:cacheprovider", str(folder)]
+    paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "parsers")])}
+    environment = {**os.environ, **paths}
+    ended = subprocess.run(tried, capture_output=True, text=True, env=environment, check=False)
+    return ended.stdout
+
+
+def test_reproducer_in_another_folder_finds_the_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pytest adds no current folder to the paths, as `python -m pytest` does."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    source = "def decode(chunks):\n    for chunk in chunks:\n        yield chunk.decode()\n"
+    Path("decoder_of_a_user.py").write_text(source, encoding="utf-8")
+    arguments = ["decoder_of_a_user:decode", "--time", "20", "--seed", "1"]
+    arguments += ["--out", "out/deep", "--allowed", "UnicodeDecodeError"]
+    assert main(["fuzz", *arguments]) == 1
+    said = run_alone(tmp_path / "out")
+    assert "InvariantViolation" in said
+    assert "ModuleNotFoundError" not in said
+    fixed = "def decode(chunks):\n    return b''.join(chunks).decode()\n"
+    Path("decoder_of_a_user.py").write_text(fixed, encoding="utf-8")
+    assert "1 passed" in run_alone(tmp_path / "out")
+
+
+def test_command_passes_over_errors_that_are_allowed(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = [f"{mine}:LosesCharacters", "--time", "20", "--seed", "1", "--out", str(tmp_path)]
+    assert main(["fuzz", *shared]) == 1
+    said = capsys.readouterr().out
+    error = said.partition(":")[0]
+    assert error in ("KeyError", "json.decoder.JSONDecodeError")
+    assert f"--allowed {error}" in said
+    body = tmp_path / "body"
+    body.write_bytes('data: {"delta": "é"}\n'.encode())
+    names = ["KeyError", "TypeError", "ValueError", "RecursionError", "json.JSONDecodeError"]
+    allowed = [word for name in names for word in ("--allowed", name)]
+    assert main(["fuzz", *shared, str(body), *allowed]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("any partition: result ")
+    assert "--allowed" not in said
+
+
+def test_parser_that_no_body_reaches_is_not_called_sound(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [f"{mine}:Unreached", "--seed", "1", "--out", str(tmp_path)]
+    assert main(["fuzz", *arguments, "--time", "0.5"]) == 1
+    printed = capsys.readouterr()
+    assert "no failure found" not in printed.out
+    assert f"{mine}:Unreached: nothing was tried: every body (" in printed.err
+    assert f"streamlib fuzz {mine}:Unreached FILE" in printed.err
+    assert "1 kind of outcome" in printed.err
+    with pytest.warns(UserWarning, match="nothing was tried"):
+        assert fuzz(Unreached, seconds=0.2) is None
+    body = tmp_path / "body"
+    body.write_bytes('data: {"answer": "é"}\n'.encode())
+    assert main(["fuzz", *arguments, str(body), "--time", "20"]) == 1
+    assert "any partition" in capsys.readouterr().out
 
 
 def test_fuzz_finds_a_planted_split_bug_in_any_class() -> None:
@@ -292,6 +444,9 @@ def test_command_exits_with_0_when_nothing_fails(
         (["json:nothing"], 2, "nothing"),
         (["os:getcwd"], 2, "gives a str: a parser has feed(bytes)"),
         (["json:loads"], 2, "could not be made: TypeError"),
+        (["chat", "--allowed", "KeyError"], 2, "chat may raise no error"),
+        (["json:JSONDecoder", "--allowed", "KeyEror"], 2, "no attribute 'KeyEror'"),
+        (["json:JSONDecoder", "--allowed", "json.loads"], 2, "json.loads is no class of errors"),
         (["chat", "/no/such/file"], 1, "/no/such/file: No such file"),
         (["chat", "--out", "/dev/null"], 1, "/dev/null: Not a directory"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -17,6 +19,7 @@ from streamlib.testing.bench.records import (
     Figure,
     as_json,
     figure,
+    joined,
     make_result,
     read,
     shown,
@@ -115,6 +118,45 @@ def test_command_prints_a_table_and_writes_json_and_chart(
     assert errors == ""
     assert read(Path(out[0])).figures
     assert ET.parse(out[1]).getroot().tag.endswith("svg")
+
+
+def test_rounds_are_spread_over_processes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rounds of one process say nothing of the next one: hashes and addresses differ."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("prints_its_process.py").write_text(
+        "import os\n\n\ndef read(chunks):\n    print('by', os.getpid())\n    return [*chunks]\n",
+        encoding="utf-8",
+    )
+    Path("body.txt").write_bytes(b"a line\n" * 9)
+    arguments = ["body.txt", "--parser", "prints_its_process:read", "--chunk", "100"]
+    assert main(["bench", *arguments, "--rounds", "3", "--json", "f.json"]) == 0
+    # What the first says is shown, once.
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("by")]
+    assert len({*shown}) == 1
+    assert shown[0] != f"by {os.getpid()}"
+    (time,) = read(Path("f.json")).find(measure="time")
+    assert time.processes == len(time.rounds) == len(time.yardstick) == 3
+    assert all(value > 0 for value in time.yardstick)
+
+
+def test_process_that_cannot_measure_is_the_commands_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(tmp_path / "missing"), "--rounds", "2"]) == 1
+    error = capsys.readouterr().err
+    assert error.endswith("missing: No such file or directory\n")
+    assert error.count("\n") == 1
+
+
+def test_more_rounds_than_processes_are_the_same_for_each() -> None:
+    of_process = [[figure("feed", "chat", "x", OURS, "time", "µs", [1, 2], [1e-6, 2e-6])]] * 3
+    (time,) = joined(of_process)
+    assert time.processes == 3
+    assert time.by_process(time.rounds) == [(1.0, 2.0)] * 3
+    assert time.by_process(time.yardstick) == [(1.0, 2.0)] * 3
 
 
 @pytest.mark.parametrize(

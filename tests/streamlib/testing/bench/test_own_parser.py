@@ -61,7 +61,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("readers_of_mine", None)
 
 
-def bench(*arguments: str, rounds: int = 2) -> int:
+def bench(*arguments: str, rounds: int = 1) -> int:
     return main(["bench", *arguments, "--rounds", str(rounds), "--json", "f.json"])
 
 
@@ -151,6 +151,33 @@ def test_command_names_what_is_wrong_with_a_parser(
     assert bench(*given) == code
     expected = message.replace("FILE", str(CAPTURE)).replace("MINE", mine)
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.timing
+def test_comparison_calls_slower_code_alone_slower(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Through the processes of the command: one that reads each chunk twice, and the same code."""
+    Path("reads_often.py").write_text(
+        "import json, os\n\n\n"
+        "def read(chunks):\n"
+        "    for chunk in chunks:\n"
+        "        for _ in range(int(os.environ['TIMES'])):\n"
+        "            lines = [json.loads(line) for line in chunk.split()]\n"
+        "        yield lines\n",
+        encoding="utf-8",
+    )
+    Path("body.ndjson").write_bytes(b'{"delta":"and"}\n' * 200)
+    for name, times in (("a", "1"), ("same", "1"), ("twice", "2")):
+        monkeypatch.setenv("TIMES", times)
+        arguments = ["body.ndjson", "--parser", "reads_often:read", "--chunk", "1600"]
+        assert main(["bench", *arguments, "--json", f"{name}.json"]) == 0
+    capsys.readouterr()
+    assert main(["bench", "--compare", "a.json", "same.json"]) == 0
+    assert "slower" not in capsys.readouterr().out
+    assert main(["bench", "--compare", "a.json", "twice.json"]) == 1
+    assert main(["bench", "--compare", "twice.json", "a.json"]) == 0
+    assert "faster" in capsys.readouterr().out
 
 
 def test_corpus_is_read_by_ones_own_parser_too(mine: str) -> None:
