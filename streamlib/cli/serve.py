@@ -30,6 +30,8 @@ EXAMPLES: Final = """examples:
   streamlib serve --pace 0.05 --fault stall@5
   # the connection of the first request is lost, the next succeeds
   streamlib serve --fault disconnect@0 --failing 1
+  # the first two requests get an HTTP error, as from a service with too many
+  streamlib serve --status 429 --failing 2
   # errors as the real services send them, for requests that they would refuse
   streamlib serve --strict
   # recordings and captures, in chunks of seven bytes, to any client
@@ -62,10 +64,16 @@ def add(command: argparse.ArgumentParser) -> None:
         help=f"after N chunks (default {DEFAULT_FAULT_CHUNK}): {', '.join(get_args(Fault))}",
     )
     command.add_argument(
+        "--status",
+        metavar="N",
+        type=_error_status,
+        help="respond with this HTTP status, 400 to 599; its body is an error of the wire, or FILE",
+    )
+    command.add_argument(
         "--failing",
         type=integer(1, "requests"),
         metavar="N",
-        help="apply the fault to the first N requests only (default: to all)",
+        help="apply the fault or the status to the first N requests only (default: to all)",
     )
     command.add_argument(
         "--strict",
@@ -88,13 +96,21 @@ def _fault(text: str) -> tuple[Fault, int]:
     )
 
 
+def _error_status(text: str) -> int:
+    """Argument type for the HTTP status of an error."""
+    if text.isascii() and text.isdigit() and 400 <= int(text) <= 599:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not the HTTP status of an error: 400 to 599")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted."""
     bodies: list[bytes] = []
     for name in arguments.files:
         bodies += _bodies(name)
-    if arguments.failing and not arguments.fault:
-        print("--failing is the number of requests with a fault: it needs --fault", file=sys.stderr)
+    if arguments.failing and not (arguments.fault or arguments.status):
+        message = "--failing is the number of requests that fail: it needs --fault or --status"
+        print(message, file=sys.stderr)
         return 2
     fault, after = arguments.fault or (None, DEFAULT_FAULT_CHUNK)
     try:
@@ -104,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
             pace=arguments.pace,
             fault=fault,
             at=after,
+            status=arguments.status or 200,
             failing=arguments.failing,
             strict=arguments.strict,
         )

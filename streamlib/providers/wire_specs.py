@@ -21,11 +21,13 @@ class SchemaRules(Struct, frozen=True):
     Attributes:
         keywords: keywords the wire knows; any other moves into the description.
         all_required: every property is required; an optional one becomes nullable.
+        typed: every schema has a type, is a reference or a choice.
         bare_refs: nothing may be beside a `$ref`.
     """
 
     keywords: frozenset[str]
     all_required: bool = False
+    typed: bool = False
     bare_refs: bool = False
 
 
@@ -204,7 +206,7 @@ _CLAUDE_TOOL_OPTIONS: Final = (
     "allowed_callers",
 )
 
-_OPENAI_SCHEMAS: Final = SchemaRules(OPENAI_KEYWORDS, all_required=True, bare_refs=True)
+_OPENAI_SCHEMAS: Final = SchemaRules(OPENAI_KEYWORDS, all_required=True, typed=True, bare_refs=True)
 
 ANTHROPIC_BETA: Final = "anthropic-beta"
 """Request header with the betas of Claude. Bedrock's own wires have them in the body."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from streamlib.providers.wire_specs import WIRE_SPECS, SchemaRules
 from streamlib.request.report import Report
+from streamlib.structured.schemas import type_of_values
 from streamlib_parsers.items import JsonObject, WireApi
 
 ANY_OBJECT: Final[JsonObject] = {"type": "object"}
@@ -18,6 +19,28 @@ NESTED: Final = frozenset(
 ) | frozenset({"not", "if", "then", "else", "additionalProperties", "propertyNames"})
 """Keywords that hold a schema, or a list of them."""
 NULL: Final = {"type": "null"}
+TYPED_BY: Final = frozenset({"type", "anyOf", "oneOf", "$ref"})
+"""Keywords of which a schema has one where each must have a type."""
+NO_TYPE: Final = "it has no type"
+NO_ITEMS: Final = "its items have no type"
+TYPES_BY_KEYWORD: Final = {
+    "properties": "object",
+    "required": "object",
+    "additionalProperties": "object",
+    "items": "array",
+    "prefixItems": "array",
+    "minItems": "array",
+    "maxItems": "array",
+    "minimum": "number",
+    "maximum": "number",
+    "exclusiveMinimum": "number",
+    "exclusiveMaximum": "number",
+    "multipleOf": "number",
+    "pattern": "string",
+    "minLength": "string",
+    "maxLength": "string",
+}
+"""The type of a schema without one, by the first keyword of this table that it has."""
 
 
 def strict_schema(schema: JsonObject, wire_api: WireApi, path: str, report: Report) -> JsonObject:
@@ -25,26 +48,58 @@ def strict_schema(schema: JsonObject, wire_api: WireApi, path: str, report: Repo
     rules = WIRE_SPECS[wire_api].schema_rules
     if rules is None:
         return schema
-    fitted: JsonObject = _node(schema, rules, path, report)
+    fitted: JsonObject = _node(schema, rules, path, report, Report())
     return fitted
 
 
-def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
+def can_be_strict(schema: JsonObject, wire_api: WireApi, path: str, report: Report) -> bool:
+    """Whether the wire's strict mode takes the schema; if not, the report says why.
+
+    It takes none that allows any type somewhere (`Any`, an attribute without an annotation, a
+    bare `list`): that is sent as it is, and not as strict. An object with keys of any name
+    (`dict[str, Any]`) is closed nevertheless, as on every wire with a strict mode.
+    """
+    rules = WIRE_SPECS[wire_api].schema_rules
+    if rules is None or not rules.typed:
+        return True
+    untyped = Report()
+    _node(schema, rules, path, Report(), untyped)
+    for change in untyped.changes:
+        report.add("changed", change.path, f"{change.reason}: the schema is not sent as strict")
+    return not untyped.changes
+
+
+def implied_type(node: JsonObject) -> str | list[str] | None:
+    """The type of a schema without one, by its values or its keywords; None if neither has one."""
+    values = [node["const"]] if "const" in node else node.get("enum")
+    if isinstance(values, list) and values:
+        return type_of_values(values)
+    for key, kind in TYPES_BY_KEYWORD.items():
+        if key in node:
+            return kind
+    return None
+
+
+def _node(node: Any, rules: SchemaRules, path: str, report: Report, untyped: Report) -> Any:
     if not isinstance(node, dict):
+        if node is True:
+            untyped.add("changed", path, NO_TYPE)
         return node
-    node = _with_any_of(node)
     node = _without_single_all_of(node, rules)
+    node = _with_implied_type(node, rules)
     fitted: JsonObject = {}
     unknown: JsonObject = {}
 
     def fit(child: Any, child_path: str) -> Any:
-        return _node(child, rules, child_path, report)
+        return _node(child, rules, child_path, report, untyped)
 
     for key, value in node.items():
-        if key in rules.keywords:
+        # Strict modes know no other choice than `anyOf`.
+        fitted_key = "anyOf" if key == "oneOf" else key
+        if fitted_key in rules.keywords:
             # That of an object is false below, whatever it was.
             is_replaced = key == "additionalProperties"
-            fitted[key] = value if is_replaced else with_subschemas(key, value, path, fit)
+            fitted[fitted_key] = value if is_replaced else with_subschemas(key, value, path, fit)
         else:
             unknown[key] = value
     if unknown:
@@ -52,20 +107,13 @@ def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
         report.add("changed", path, f"not taken here, moved into the description: {names}")
         fitted["description"] = _description(fitted.get("description"), unknown)
     if fitted.get("type") == "object" or "properties" in fitted:
-        open_to = fitted.get("additionalProperties")
-        if open_to not in (None, False):
-            report.add("changed", path, "additionalProperties is false: no other keys are allowed")
-        fitted["additionalProperties"] = False
+        _close(fitted, path, report)
     if rules.all_required and isinstance(fitted.get("properties"), dict):
         _require_all(fitted, path, report)
+    _note_untyped(fitted, path, untyped)
     if rules.bare_refs:
         return _bare_ref(fitted)
     return fitted
-
-
-def _with_any_of(node: JsonObject) -> JsonObject:
-    """`oneOf` as `anyOf`: strict modes know only that."""
-    return {"anyOf" if key == "oneOf" else key: value for key, value in node.items()}
 
 
 def _without_single_all_of(node: JsonObject, rules: SchemaRules) -> JsonObject:
@@ -78,6 +126,39 @@ def _without_single_all_of(node: JsonObject, rules: SchemaRules) -> JsonObject:
         return node
     rest = {key: value for key, value in node.items() if key != "allOf"}
     return {**only, **rest}
+
+
+def _with_implied_type(node: JsonObject, rules: SchemaRules) -> JsonObject:
+    """A schema with its type, if it needs one and something in it says which."""
+    kind = implied_type(node)
+    if not rules.typed or kind is None or node.keys() & TYPED_BY:
+        return node
+    typed = {**node, "type": kind}
+    # Closed, an object without its properties could only be {}, whatever it requires.
+    if "object" in _kinds(typed) and "properties" not in node:
+        return node
+    return typed
+
+
+def _close(node: JsonObject, path: str, report: Report) -> None:
+    """Allows an object no other keys than its properties."""
+    if node.get("additionalProperties") not in (None, False):
+        report.add("changed", path, "additionalProperties is false: no other keys are allowed")
+    node["additionalProperties"] = False
+
+
+def _note_untyped(node: JsonObject, path: str, untyped: Report) -> None:
+    """Notes a fitted schema without a type, or an array whose elements have none."""
+    if not node.keys() & TYPED_BY:
+        untyped.add("changed", path, NO_TYPE)
+    if "array" in _kinds(node) and node.get("items") in (None, False):
+        untyped.add("changed", path, NO_ITEMS)
+
+
+def _kinds(node: JsonObject) -> list[Any]:
+    """The type or types of a schema, as a list."""
+    kinds = node.get("type")
+    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _description(description: str | None, unknown: JsonObject) -> str:
@@ -109,18 +190,16 @@ def _require_all(node: JsonObject, path: str, report: Report) -> None:
 
 def _nullable(node: Any) -> Any:
     """The schema, or null."""
-    if not isinstance(node, dict) or not node:
-        return node
+    if not isinstance(node, dict) or not node.keys() & TYPED_BY:
+        return node  # any value, so null too
     choices = node.get("anyOf")
     if isinstance(choices, list):
         if NULL in choices:
             return node
         return {**node, "anyOf": [*choices, NULL]}
-    kinds = node.get("type")
-    if kinds is None or "const" in node:
+    if node.get("type") is None or "const" in node:
         return {"anyOf": [node, NULL]}
-    if not isinstance(kinds, list):
-        kinds = [kinds]
+    kinds = _kinds(node)
     if "null" not in kinds:
         kinds = [*kinds, "null"]
     nullable = {**node, "type": kinds}
@@ -168,22 +247,6 @@ def no_schemas(model: str) -> str:
 # what they require, and only what they have.
 
 
-TYPES_BY_KEYWORD: Final = {
-    "properties": "object",
-    "required": "object",
-    "additionalProperties": "object",
-    "items": "array",
-    "prefixItems": "array",
-    "minItems": "array",
-    "maxItems": "array",
-    "minimum": "number",
-    "maximum": "number",
-    "exclusiveMinimum": "number",
-    "exclusiveMaximum": "number",
-    "multipleOf": "number",
-}
-"""The type of a node without one, by the first keyword of this table that it has."""
-SCALARS: Final[dict[type, str]] = {bool: "boolean", int: "integer", float: "number"}
 EMPTY: Final = (None, "")
 
 
@@ -219,11 +282,10 @@ def _without_null_branch(node: JsonObject) -> JsonObject:
 
 def _with_one_type(node: JsonObject) -> JsonObject:
     kind = node.get("type")
-    if isinstance(kind, list):
-        return {**node, "type": _first_type(kind)}
-    if kind or node.keys() & {"if", "then", "else"}:
+    if not isinstance(kind, list) and (kind or node.keys() & {"if", "then", "else"}):
         return dict(node)
-    return {**node, "type": _inferred_type(node)}
+    typed = {**node, "type": kind or implied_type(node)}
+    return {**typed, "type": _first_type(_kinds(typed))}
 
 
 def _first_type(kinds: list[Any]) -> str:
@@ -231,18 +293,6 @@ def _first_type(kinds: list[Any]) -> str:
         if isinstance(kind, str) and kind not in ("", "null"):
             return kind
     return "string"
-
-
-def _inferred_type(node: JsonObject) -> str:
-    """The type that the other keywords imply."""
-    for key, kind in TYPES_BY_KEYWORD.items():
-        if key in node:
-            return kind
-    example = node.get("const")
-    values = node.get("enum")
-    if isinstance(values, list):
-        example = next((value for value in values if value not in EMPTY), None)
-    return SCALARS.get(type(example), "string")
 
 
 def _without_empty_values(node: JsonObject) -> JsonObject:

@@ -37,6 +37,20 @@ def check_readable(kind: Any) -> None:
         json_decoder(kind)
 
 
+def msgspec_schema(kind: Any) -> dict[str, Any]:
+    """The JSON Schema that msgspec makes of a class.
+
+    Raises:
+        TypeError: it makes none.
+    """
+    try:
+        return msgspec.json.schema(kind)
+    except (NameError, KeyError) as error:  # an annotation that cannot be resolved, or is missing
+        raise TypeError(str(error)) from error
+    except NotImplementedError as error:  # its text asks for an issue, and names no attribute
+        raise TypeError(_computed_default(kind, set()) or str(error)) from error
+
+
 def _has_pydantic(kind: Any) -> bool:
     return _uses_pydantic(kind, set())
 
@@ -71,12 +85,37 @@ def _inner_types(kind: Any) -> list[Any]:
         or hasattr(kind, "__attrs_attrs__")
         or (isinstance(kind, type) and issubclass(kind, tuple))
     )
-    if not has_fields:
-        return []
+    return _field_types(kind) if has_fields else []
+
+
+def _field_types(kind: Any) -> list[Any]:
     try:
         return list(typing.get_type_hints(kind, include_extras=True).values())
     except (NameError, TypeError):  # a name that cannot be resolved: the library's error names it
         return []
+
+
+def _computed_default(kind: Any, seen: set[int]) -> str:
+    """Which attribute of an attrs class has a default made from the object; "" if none has.
+
+    msgspec fills in defaults while it reads, when there is no object of the class yet.
+    """
+    if id(kind) in seen:  # a class that refers to itself
+        return ""
+    seen.add(id(kind))
+    for attribute in getattr(kind, "__attrs_attrs__", ()):
+        if getattr(attribute.default, "takes_self", False):
+            return (
+                f"the default of {kind.__name__}.{attribute.name} is computed from the object "
+                "(attrs.Factory with takes_self=True)"
+            )
+    is_struct = hasattr(kind, "__struct_fields__")
+    inner_types = _field_types(kind) if is_struct else _inner_types(kind)
+    for inner in inner_types:
+        default = _computed_default(inner, seen)
+        if default:
+            return default
+    return ""
 
 
 def type_adapter(kind: Any) -> Any:
@@ -111,8 +150,8 @@ def _new_adapter(kind: Any) -> Any:
 
 def _new_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     try:
-        msgspec.json.schema(kind)  # a decoder for a class unknown to msgspec would refuse all JSON
-    except (NameError, KeyError) as error:  # an annotation that cannot be resolved, or is missing
+        msgspec_schema(kind)  # a decoder for a class unknown to msgspec would refuse all JSON
+    except TypeError as error:
         raise TypeError(f"msgspec cannot read {kind!r:.100}: {error}") from error
     return msgspec.json.Decoder(kind)
 

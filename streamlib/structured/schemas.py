@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
-from streamlib.structured.libraries import type_adapter, uses_pydantic
+from streamlib.structured.libraries import msgspec_schema, type_adapter, uses_pydantic
 
 WRAPPER_KEY: Final = "value"
 """The only key of the object that wraps a value which is not an object itself."""
@@ -25,10 +23,12 @@ VALUES: Final = ("enum", "const", "default", "examples")
 """Keywords that hold values and no schemas."""
 JSON_TYPES: Final[dict[type, str]] = {
     str: "string",
-    bool: "boolean",
+    bool: "boolean",  # before int, of which it is a subclass
     int: "integer",
     float: "number",
     type(None): "null",
+    list: "array",
+    tuple: "array",
 }
 
 
@@ -87,9 +87,8 @@ def _of_pydantic(kind: Any) -> dict[str, Any]:
 
 def _of_msgspec(kind: Any) -> dict[str, Any]:
     try:
-        return msgspec.json.schema(kind)
-    except (TypeError, NameError, KeyError) as error:
-        # NameError: an annotation that cannot be resolved; KeyError: one that is missing (attrs)
+        return msgspec_schema(kind)
+    except TypeError as error:
         raise TypeError(f"{kind!r:.100} has no JSON Schema: {error}") from error
 
 
@@ -108,12 +107,24 @@ def _completed(node: Any) -> Any:
         elif key != "discriminator":
             completed[key] = _completed(value)
     values = completed.get("enum")
-    if isinstance(values, list) and "type" not in completed:
-        kinds = sorted({JSON_TYPES.get(type(value), "object") for value in values})
-        completed["type"] = kinds
-        if len(kinds) == 1:
-            completed["type"] = kinds[0]
+    if isinstance(values, list) and values and "type" not in completed:
+        completed["type"] = type_of_values(values)
     return completed
+
+
+def type_of_values(values: list[Any]) -> str | list[str]:
+    """The ``type`` of a schema that allows these values, of which there is at least one."""
+    kinds = {_type_of(value) for value in values}
+    if "number" in kinds:
+        kinds.discard("integer")  # it is a number too
+    return kinds.pop() if len(kinds) == 1 else sorted(kinds)
+
+
+def _type_of(value: Any) -> str:
+    for python_type, kind in JSON_TYPES.items():
+        if isinstance(value, python_type):
+            return kind
+    return "object"
 
 
 def _with_inlined_root(schema: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,12 @@ from streamlib_parsers.json_text import DECODE_ERRORS, decode_any, is_json_bytes
 
 FENCE: Final = "```"
 
+ATTRS_PACKAGES: Final = ("attr", "attrs")
+"""Packages of attrs, which streamlib does not need."""
+
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+_MESSAGE_AND_PATH: Final = re.compile(r"(.*) - at `(.*)`", re.DOTALL)
+"""Its last ` - at `: the message may quote a value of the JSON, which may hold one too."""
 
 
 def typed_value(text: str, kind: Any) -> Any:
@@ -119,11 +124,15 @@ def _decoded(data: bytes, kind: Any) -> Any:
     except msgspec.ValidationError as error:
         if not is_json_bytes(data):  # malformed, not only truncated
             raise InvalidOutput("not JSON") from error
-        message, _, path = str(error).partition(" - at `")
-        tokens = dict_key_path(data, path.rstrip("`"), functools.partial(_msgspec_path, kind=kind))
+        message, path = _message_and_path(error)
+        tokens = dict_key_path(data, path, functools.partial(_msgspec_path, kind=kind))
         missing = _MISSING.fullmatch(message)
         if missing is not None:
             tokens = [*tokens, missing[1]]
+        refusal = _refusal_of_attrs(error.__cause__)
+        if refusal is not None:
+            message, attribute = refusal
+            tokens = [*tokens, attribute]
         raise InvalidOutput(message, pointer_of(tokens)) from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidOutput(f"not JSON: {error}") from error
@@ -136,8 +145,36 @@ def _msgspec_path(data: bytes, kind: Any) -> str:
     try:
         json_decoder(kind).decode(data)
     except msgspec.ValidationError as error:
-        return str(error).partition(" - at `")[2].rstrip("`")
+        return _message_and_path(error)[1]
     return ""
+
+
+def _message_and_path(error: msgspec.ValidationError) -> tuple[str, str]:
+    """What msgspec says is wrong, and where: "" for the root."""
+    text = str(error)
+    # That of a validator may quote anything, also what stands before a path.
+    validator_text = str(error.__cause__ or "")
+    if not text.startswith(validator_text):
+        validator_text = ""
+    match = _MESSAGE_AND_PATH.fullmatch(text, len(validator_text))
+    if match is None:
+        return text, ""
+    return validator_text + match[1], match[2]
+
+
+def _refusal_of_attrs(error: BaseException | None) -> tuple[str, str] | None:
+    """What a validator of attrs says is wrong, and its attribute; None of another error.
+
+    Some of their errors have a sentence, the attribute and more as arguments; the text of such an
+    error is all of them.
+    """
+    arguments = error.args if error is not None else ()
+    if len(arguments) < 2 or not isinstance(arguments[0], str):
+        return None
+    kind = type(arguments[1])
+    if kind.__name__ != "Attribute" or kind.__module__.partition(".")[0] not in ATTRS_PACKAGES:
+        return None
+    return arguments[0], str(arguments[1].name)
 
 
 def _decoded_by_pydantic(data: bytes, kind: Any) -> Any:

@@ -11,7 +11,7 @@ from functools import reduce
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, without
 from streamlib.request.prompt import Prompt
-from streamlib.request.schemas import strict_schema
+from streamlib.request.schemas import can_be_strict, strict_schema
 from streamlib.request.target import BuildContext, BuiltRequest
 from streamlib.request.tool_options import option_fields
 from streamlib.wires.arguments import free_form_schema
@@ -88,11 +88,14 @@ def _tool(tool: ToolSpec, index: int, context: BuildContext) -> JsonObject:
     if schema.get("type") != "object":
         report.add("changed", path, "parameters are of type object")
         schema = {**schema, "type": "object"}
-    if tool.strict and provider.chat.strict_schemas:
-        schema = strict_schema(schema, "chat", path, report)
+    is_strict = tool.strict
+    if is_strict and provider.chat.strict_schemas:
+        is_strict = can_be_strict(schema, "chat", path, report)
+        if is_strict:
+            schema = strict_schema(schema, "chat", path, report)
     function["parameters"] = schema
-    if tool.strict is not None:
-        function["strict"] = tool.strict
+    if is_strict is not None:
+        function["strict"] = is_strict
     return {"type": "function", "function": function}
 
 

@@ -53,7 +53,6 @@ from streamlib_parsers.events import (
     ReasoningSummaryDelta,
     RefusalDelta,
     ResponseMetadata,
-    TokenCount,
 )
 from streamlib_parsers.items import (
     Audio,
@@ -159,12 +158,6 @@ class Encoder(WireEncoder):
         if self._started or not self._envelope:
             return b""
         return self._chunk([])
-
-    def _on_usage(self, event: TokenCount) -> bytes:
-        if self._usage is not None and not self._usage.same_numbers(event.usage):
-            self._report.dropped("/usage", "Chat reports usage once, at the end")
-        self._usage = event.usage
-        return b""
 
     # --- items ---
 

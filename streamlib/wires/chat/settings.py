@@ -20,7 +20,7 @@ from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.hosted_forms import value_at
 from streamlib.request.json_objects import merged, nested, rest_of
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
-from streamlib.request.schemas import ANY_OBJECT, strict_schema
+from streamlib.request.schemas import ANY_OBJECT, can_be_strict, strict_schema
 from streamlib.request.target import BuildContext, Target
 from streamlib.wires.settings import (
     Setting,
@@ -313,10 +313,14 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     title = str(schema.get("title") or "output")
     name = fit_names([title], WIRE_SPECS["chat"].tool_names).get(title, title)
     rest = format_rest(prompt) or {}
-    is_strict = rest.get("json_schema", {}).get("strict", True)
+    own = rest.get("json_schema", {})
+    is_strict = own.get("strict", True)
     if shape.strict_schemas and is_strict:
-        schema = strict_schema(schema, "chat", "/output_schema", report)
-    json_schema = {"name": name, "schema": schema, "strict": True}
+        # What the caller wrote is sent, and the service says what it does not take.
+        is_strict = "strict" in own or can_be_strict(schema, "chat", "/output_schema", report)
+        if is_strict:
+            schema = strict_schema(schema, "chat", "/output_schema", report)
+    json_schema = {"name": name, "schema": schema, "strict": is_strict}
     return merged({"type": "json_schema", "json_schema": json_schema}, rest)
 
 

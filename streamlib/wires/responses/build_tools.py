@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from streamlib.request.fit_tools import fit_tools
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.schemas import strict_schema
+from streamlib.request.schemas import can_be_strict, strict_schema
 from streamlib.request.target import BuildContext
 from streamlib.request.tool_options import fit_tool_options, option_fields
 from streamlib_parsers.item_base import unchecked
@@ -70,11 +70,13 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if schema.get("type") != "object":
         report.add("changed", f"{path}/schema", "parameters are of type object")
         schema = {**schema, "type": "object"}
-    if tool.strict:
-        schema = strict_schema(schema, "responses", f"{path}/schema", report)
+    schema_path = f"{path}/schema"
+    is_strict = bool(tool.strict) and can_be_strict(schema, "responses", schema_path, report)
+    if is_strict:
+        schema = strict_schema(schema, "responses", schema_path, report)
     body["parameters"] = schema
     # S1: without the field the API would refuse schemas that are not in the strict subset.
-    body["strict"] = bool(tool.strict)
+    body["strict"] = is_strict
     return body
 
 

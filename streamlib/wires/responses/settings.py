@@ -20,7 +20,7 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.effort import level, nearest
 from streamlib.request.json_objects import rest_of
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
-from streamlib.request.schemas import ANY_OBJECT, strict_schema
+from streamlib.request.schemas import ANY_OBJECT, can_be_strict, strict_schema
 from streamlib.request.target import BuildContext, Target
 from streamlib.wires.cache_marks import comparison, why_no_breakpoints
 from streamlib.wires.settings import (
@@ -260,8 +260,14 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject | None:
     # The API requires a name, in the characters of a tool's name.
     title = str(schema.get("title") or "output")
     name = fit_names([title], WIRE_SPECS["responses"].tool_names).get(title, title)
-    schema = strict_schema(schema, "responses", "/output_schema", context.report)
-    return {"type": "json_schema", "name": name, "schema": schema, "strict": True}
+    # A `strict` that the caller wrote is sent, and the service says what it does not take.
+    own_strict = own_format.get("strict") if isinstance(own_format, dict) else None
+    is_strict = own_strict is True
+    if own_strict is None:
+        is_strict = can_be_strict(schema, "responses", "/output_schema", context.report)
+    if is_strict:
+        schema = strict_schema(schema, "responses", "/output_schema", context.report)
+    return {"type": "json_schema", "name": name, "schema": schema, "strict": is_strict}
 
 
 def _read_format(fields: JsonObject) -> JsonObject | None:

@@ -50,7 +50,26 @@ def test_serve_rejects_a_truncated_recording(
 
 def test_serve_needs_a_fault_for_failing_requests(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--failing", "1"]) == 2
-    assert "needs --fault" in capsys.readouterr().err
+    assert "needs --fault or --status" in capsys.readouterr().err
+
+
+def test_serve_fails_the_first_requests_with_a_status() -> None:
+    options = ("--status", "529", "--failing", "2", "--port", "0")
+    with terminal(sys.executable, "-m", "streamlib", "serve", *options) as server:
+        server.wait_for("(")
+        url = re.search(r"http://\S+", server.text)
+        assert url is not None
+        body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
+        responses = [httpx.post(f"{url.group()}/v1/messages", json=body) for _ in range(3)]
+    assert [response.status_code for response in responses] == [529, 529, 200]
+    assert responses[0].json()["error"]["type"] == "overloaded_error"
+
+
+@pytest.mark.parametrize("status", ["200", "600", "x"])
+def test_serve_status_is_that_of_an_error(status: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--status", status])
+    assert "not the HTTP status of an error: 400 to 599" in capsys.readouterr().err
 
 
 def test_serve_strict_refuses_what_the_service_refuses() -> None:

@@ -524,6 +524,13 @@ def test_page_equals_the_generated_one() -> None:
         ({"enum": [None], "type": "string"}, {"type": "string"}),
         ({"enum": [1, 2]}, {"enum": [1, 2], "type": "integer"}),
         ({"const": True}, {"const": True, "type": "boolean"}),
+        ({"const": ["a"]}, {"const": ["a"], "type": "array"}),
+        ({"enum": ["", 2]}, {"enum": [2], "type": "integer"}),
+        ({"enum": []}, {"type": "string"}),
+        (
+            {"oneOf": [{"type": "string"}], "minimum": 1},
+            {"oneOf": [{"type": "string"}], "minimum": 1, "type": "number"},
+        ),
         ({"items": {}}, {"items": {"type": "string"}, "type": "array"}),
         (
             {"properties": {"a": {"type": "number"}}, "required": ["a", "b"]},

@@ -6,7 +6,7 @@ import datetime as dt
 import pickle
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import attrs
 import msgspec
@@ -14,6 +14,7 @@ import pydantic
 import pytest
 
 from streamlib.structured.pointers import pointer_of, tokens_of
+from streamlib.structured.schemas import json_schema
 from streamlib.structured.values import typed_value, unfenced
 from streamlib_parsers import IncompleteOutput, InvalidArguments, InvalidOutput
 from tests.support.cases import each_case
@@ -89,6 +90,66 @@ def test_validators_of_the_class_run() -> None:
     positive = Annotated[int, pydantic.Field(gt=0)]
     assert failure("0", positive).problem == "Input should be greater than 0"
     assert typed_value("1", positive) == 1
+
+
+@attrs.define
+class Checked:
+    name: Any = attrs.field(validator=attrs.validators.instance_of(str))
+    code: str = attrs.field(default="a", validator=attrs.validators.matches_re("a+"))
+
+
+@each_case(
+    "text, path, problem",
+    [
+        ('{"name": 5}', "/1/name", "'name' must be <class 'str'> (got 5 that is a <class 'int'>)."),
+        # The value holds what msgspec writes before a path.
+        (
+            '{"name": "x", "code": "- at `$[7]`"}',
+            "/1/code",
+            "'code' must match regex 'a+' ('- at `$[7]`' doesn't)",
+        ),
+    ],
+)
+def test_error_of_a_validator_of_attrs_is_a_sentence(text: str, path: str, problem: str) -> None:
+    error = failure(f'[{{"name": "x"}}, {text}]', list[Checked])
+    assert (error.path, error.problem) == (path, problem)
+    wrapped = failure(f'{{"value": [{{"name": "x"}}, {text}]}}', list[Checked])
+    assert (wrapped.path, wrapped.problem) == (f"/value{path}", problem)
+
+
+@pytest.mark.parametrize("second", [attrs.Factory(list), attrs.NOTHING])
+def test_only_an_attribute_of_attrs_is_in_the_path(second: Any) -> None:
+    """The path was /NOTHING, and an AttributeError left `parsed`."""
+
+    def refuse(instance: Any, attribute: Any, value: Any) -> None:
+        raise ValueError("custom", second)
+
+    @attrs.define
+    class Refusing:
+        name: str = attrs.field(validator=refuse)
+
+    assert failure('{"name": "x"}', Refusing).path == ""
+
+
+class Coded(msgspec.Struct, forbid_unknown_fields=True):
+    code: Literal["a"] = "a"
+
+
+@each_case(
+    "text, path, problem",
+    [
+        ('{"code": "b - at `$[7]`"}', "/1/code", "Invalid enum value 'b - at `$[7]`'"),
+        ('{"b - at `$[7]": 1}', "/1", "Object contains unknown field `b - at `$[7]`"),
+    ],
+)
+def test_a_value_that_looks_like_a_path_is_none(text: str, path: str, problem: str) -> None:
+    error = failure(f"[{{}}, {text}]", list[Coded])
+    assert (error.path, error.problem) == (path, problem)
+
+
+def test_a_root_that_looks_like_a_path_is_none() -> None:
+    error = failure('"b - at `$[7]`"', Literal["a"])
+    assert (error.path, error.problem) == ("", "Invalid enum value 'b - at `$[7]`'")
 
 
 def test_path_of_pydantic_names_no_branch_of_a_union() -> None:
@@ -194,6 +255,41 @@ def test_class_that_no_library_reads_is_a_type_error() -> None:
 
     with pytest.raises(TypeError):
         typed_value("{}", Plain)
+
+
+@attrs.define
+class Converted:
+    name: str = attrs.field(converter=str.strip, alias="title")
+    ready: bool = attrs.field(init=False, default=False)
+
+
+def test_limits_of_attrs_classes_are_those_of_the_page() -> None:
+    """docs/structured-output.md: no converter, no alias, and `init=False` is set from the text."""
+    value = typed_value('{"name": " a ", "ready": true}', Converted)
+    assert (value.name, value.ready) == (" a ", True)
+    assert failure('{"title": "a"}', Converted).path == "/name"
+    assert list(json_schema(Converted)["properties"]) == ["name", "ready"]
+
+
+@attrs.define
+class Titled:
+    title: str
+    slug: str = attrs.field()
+
+    @slug.default
+    def _slug(self) -> str:
+        return self.title.lower()
+
+
+class Shelf(msgspec.Struct):
+    books: list[Titled]
+
+
+@pytest.mark.parametrize("kind", [Titled, list[Titled], Shelf, dict[str, Shelf | None]])
+def test_default_made_from_the_object_is_named(kind: Any) -> None:
+    for read in (json_schema, lambda kind: typed_value("{}", kind)):
+        with pytest.raises(TypeError, match=r"default of Titled\.slug is computed from the object"):
+            read(kind)
 
 
 def test_number_out_of_range_is_invalid_output() -> None:

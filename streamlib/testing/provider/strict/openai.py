@@ -139,7 +139,7 @@ def _type_of(schema: Any) -> Any:
 
 
 def check_schema(schema: JsonObject, owner: str, path: str) -> None:
-    """A strict schema is closed, requires every property, and has supported keywords only."""
+    """A strict schema is typed and closed, requires all properties, and knows its keywords only."""
     code = "invalid_json_schema"
     if owner.startswith("function"):
         code = "invalid_function_parameters"
@@ -149,19 +149,21 @@ def check_schema(schema: JsonObject, owner: str, path: str) -> None:
             if keyword in UNSUPPORTED_KEYWORDS:
                 raise Rejection(f"{context}'{keyword}' is not permitted.", path, code)
         is_object = inner.get("type") == "object" or "properties" in inner
-        if not is_object:
-            continue
-        if inner.get("additionalProperties") is not False:
+        if is_object and inner.get("additionalProperties") is not False:
             message = f"{context}'additionalProperties' is required to be supplied and to be false."
             raise Rejection(message, path, code)
         properties = inner.get("properties") or {}
-        if sorted(inner.get("required") or ()) != sorted(properties):
+        if is_object and sorted(inner.get("required") or ()) != sorted(properties):
             raise Rejection(
                 f"{context}'required' is required to be supplied and to be an array including "
                 "every key in properties.",
                 path,
                 code,
             )
+        if not inner.keys() & {"type", "anyOf", "$ref"}:  # apexive/odoo-llm#212
+            raise Rejection(f"{context}schema must have a 'type' key.", path, code)
+        if inner.get("type") == "array" and "items" not in inner:  # garrytan/gbrain#831
+            raise Rejection(f"{context}array schema missing items.", path, code)
 
 
 def is_thinking(request: StrictRequest, effort: Any) -> bool:

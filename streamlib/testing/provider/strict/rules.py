@@ -176,7 +176,9 @@ def canonical(value: Any) -> str:
 
 
 def schemas_in(schema: Any, path: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """A JSON schema and each schema inside it, with its JSON path."""
+    """A JSON schema and each schema inside it, with its JSON path; ``true`` is an empty one."""
+    if schema is True:
+        schema = {}
     if not isinstance(schema, dict):
         return
     yield path, schema

@@ -116,6 +116,38 @@ def test_s2_strict_schemas_are_fitted_only_if_requested() -> None:
     assert as_asked.report == []
 
 
+def test_schema_with_a_value_of_any_type_is_not_strict() -> None:
+    """OpenAI refused the whole request: "schema must have a 'type' key"."""
+    schema = {"type": "object", "properties": {"a": {"description": "anything"}}}
+    request = built(
+        tools=[ToolSpec("f", schema=schema, strict=True)],
+        output_schema=schema,
+        shape=ChatShape(strict_schemas=True),
+    )
+    function = body(request)["tools"][0]["function"]
+    assert (function["parameters"], function["strict"]) == (schema, False)
+    json_schema = body(request)["response_format"]["json_schema"]
+    assert (json_schema["schema"], json_schema["strict"]) == (schema, False)
+    assert sorted(changes(request)) == [
+        ("changed", "/output_schema/properties/a"),
+        ("changed", "/tools/0/schema/properties/a"),
+    ]
+
+
+def test_strict_that_the_caller_wrote_is_sent() -> None:
+    """The report said that the schema was not sent as strict, and it was, unfitted."""
+    request = built(
+        output_schema={"type": "object", "properties": {"a": {}}},
+        shape=ChatShape(strict_schemas=True),
+        extra={"response_format": {"json_schema": {"strict": True}}},
+    )
+    json_schema = body(request)["response_format"]["json_schema"]
+    assert (json_schema["strict"], json_schema["schema"]["required"]) == (True, ["a"])
+    assert [change.reason for change in request.report] == [
+        "every property is required here, these may be null: a"
+    ]
+
+
 @each_case(
     "choice, choices, sent, reported",
     [

@@ -301,6 +301,19 @@ def test_stream_order_is_role_text_finish_usage_done() -> None:
     assert done == b"[DONE]"
 
 
+def test_usage_before_the_last_is_no_loss() -> None:
+    """Counts are a snapshot that the next one replaces: `/usage` was reported, and it was sent."""
+    assembly = EventAssembler(LIMITS, Origin("messages"))
+    assembly.identify("r1", "m")
+    assembly.usage(Usage(5, 0))
+    assembly.usage(Usage(5, 1))
+    assembly.complete("stop", "end_turn")
+    encode = encoder("chat")
+    sent = b"".join([*map(encode.feed, assembly.take()), encode.close()])
+    assert b'"completion_tokens":1' in sent
+    assert encode.report == []
+
+
 def test_every_choice_has_role_and_finish_reason() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     for choice in (0, 1):

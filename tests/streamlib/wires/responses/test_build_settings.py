@@ -76,8 +76,32 @@ def test_strict_schema_is_closed_and_all_required() -> None:
             {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "description": "d"},
         ),
         ({"allOf": [{"$ref": "#/$defs/A"}]}, {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}),
-        ({"const": 1}, {"anyOf": [{"const": 1}, {"type": "null"}]}),
-        ({}, {}),
+        ({"const": 1}, {"anyOf": [{"const": 1, "type": "integer"}, {"type": "null"}]}),
+        ({"enum": ["a", "b"]}, {"type": ["string", "null"], "enum": ["a", "b", None]}),
+        # Other keywords say the type too.
+        ({"pattern": "a"}, {"pattern": "a", "type": ["string", "null"]}),
+        ({"minimum": 0}, {"minimum": 0, "type": ["number", "null"]}),
+        (
+            {"items": {"enum": [1, 2.5]}},
+            {"items": {"enum": [1, 2.5], "type": "number"}, "type": ["array", "null"]},
+        ),
+        (
+            {"properties": {}},
+            {
+                "properties": {},
+                "type": ["object", "null"],
+                "additionalProperties": False,
+                "required": [],
+            },
+        ),
+        # A choice needs no type beside it.
+        (
+            {"oneOf": [{"const": 1}, {"type": "string"}], "enum": [1, "a"]},
+            {
+                "anyOf": [{"const": 1, "type": "integer"}, {"type": "string"}, {"type": "null"}],
+                "enum": [1, "a"],
+            },
+        ),
     ],
 )
 def test_optional_property_of_a_strict_schema_may_be_null(
@@ -87,6 +111,53 @@ def test_optional_property_of_a_strict_schema_may_be_null(
     assert (
         body(built(output_schema=schema))["text"]["format"]["schema"]["properties"]["a"] == nullable
     )
+
+
+@each_case(
+    "child, inner",
+    [
+        ({}, ""),
+        ({"default": 4}, ""),
+        ({"enum": []}, ""),
+        ({"type": "array", "items": True}, "/items"),
+        ({"oneOf": [{"type": "string"}, {}]}, "/oneOf/1"),
+        # Arrays of any type: msgspec's form of `list[Any]`, and constants.
+        ({"type": "array"}, ""),
+        ({"type": ["array", "null"]}, ""),
+        ({"const": [1, 2]}, ""),
+        ({"enum": [[1], [2]]}, ""),
+        # Closed, these objects could only be {}.
+        ({"const": {"a": 1}}, ""),
+        ({"required": ["a"]}, ""),
+    ],
+)
+def test_schema_with_a_value_of_any_type_is_not_strict(child: dict[str, Any], inner: str) -> None:
+    """The API refused the whole request: "schema must have a 'type' key"."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": child}}
+    request = built(output_schema=schema, tools=[ToolSpec("f", schema=schema, strict=True)])
+    text_format, tool = body(request)["text"]["format"], body(request)["tools"][0]
+    assert (text_format["schema"], text_format["strict"]) == (schema, False)
+    assert (tool["parameters"], tool["strict"]) == (schema, False)
+    assert sorted(changes(request)) == [
+        ("changed", f"/output_schema/properties/b{inner}"),
+        ("changed", f"/tools/0/schema/properties/b{inner}"),
+    ]
+    assert "no type: the schema is not sent as strict" in request.report[0].reason
+
+
+def test_strict_that_the_caller_wrote_is_sent() -> None:
+    """The report said that the schema was not sent as strict, and it was, unfitted."""
+    schema = {"type": "object", "properties": {"a": {}}}
+    request = built(output_schema=schema, extra={"text": {"format": {"strict": True}}})
+    text_format = body(request)["text"]["format"]
+    assert (text_format["strict"], text_format["schema"]["required"]) == (True, ["a"])
+    assert [change.reason for change in request.report] == [
+        "every property is required here, these may be null: a"
+    ]
+    not_strict = built(output_schema=schema, extra={"text": {"format": {"strict": False}}})
+    text_format = body(not_strict)["text"]["format"]
+    assert (text_format["strict"], text_format["schema"]) == (False, schema)
+    assert not_strict.report == []
 
 
 def test_parameters_that_are_not_an_object_become_one() -> None:

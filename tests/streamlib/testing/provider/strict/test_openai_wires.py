@@ -25,6 +25,13 @@ SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "string"}}}
 STRICT_SCHEMA: Final = {**SCHEMA, "required": ["a"], "additionalProperties": False}
 CLOSED_SCHEMA: Final = {"type": "object", "additionalProperties": False}
 
+
+def list_of(items: Any) -> JsonObject:
+    """A strict schema with an array; None: an array without ``items``."""
+    array = {"type": "array"} if items is None else {"type": "array", "items": items}
+    return {**STRICT_SCHEMA, "properties": {"a": array}}
+
+
 # --- Responses ---
 
 CALL: Final = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
@@ -330,6 +337,24 @@ CHAT_CASES: Final = (
         chat_body(response_format=output_format({"properties": {}})),
         chat_body(response_format=output_format(CLOSED_SCHEMA)),
         "'additionalProperties' is required",
+    ),
+    Case(  # a property of any type
+        chat.check_response_format,
+        chat_body(response_format=output_format({**STRICT_SCHEMA, "properties": {"a": {}}})),
+        chat_body(response_format=output_format(STRICT_SCHEMA)),
+        "In context=(.properties.a), schema must have a 'type' key.",
+    ),
+    Case(  # items of any type
+        chat.check_response_format,
+        chat_body(response_format=output_format(list_of(True))),
+        chat_body(response_format=output_format(list_of({"type": "string"}))),
+        "In context=(.properties.a.items), schema must have a 'type' key.",
+    ),
+    Case(  # an array of any type
+        chat.check_response_format,
+        chat_body(response_format=output_format(list_of(None))),
+        chat_body(response_format=output_format(list_of({"type": "string"}))),
+        "In context=(.properties.a), array schema missing items.",
     ),
     Case(
         chat.check_tool_choice,
