@@ -164,7 +164,7 @@ class AsgiExchange:
             Exception: what the block raised, not wrapped in a group. What the server itself raises
                 while it is listened to or pinged comes in a group.
         """
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             async with anyio.create_task_group() as group:
                 self._tasks = group.cancel_scope
@@ -175,8 +175,10 @@ class AsgiExchange:
                     group.start_soon(self._send_pings, pings, pings.seconds)
                 try:
                     yield
-                except Exception as error:  # noqa: BLE001
-                    # Raised below, where no task group wraps it.
+                except anyio.get_cancelled_exc_class():
+                    raise
+                except BaseException as error:  # noqa: BLE001
+                    # Raised below, where no task group wraps it; Ctrl-C, too.
                     failure = error
                 # The other tasks wait for what no longer matters.
                 group.cancel_scope.cancel()

@@ -95,14 +95,16 @@ async def _show(stream: ShownStream) -> None:
         await _write(stream)
         return
     cell = LiveCell(make_output)
-    failure: Exception | None = None
+    failure: BaseException | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(_keep_painting, cell)
         try:
             async for batch in stream.batches():
                 for event in batch:
                     cell.feed(event)
-        except Exception as error:  # noqa: BLE001  # raised below, outside of the group
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001  # raised below, outside of the group
             failure = error
         finally:
             group.cancel_scope.cancel()

@@ -29,6 +29,7 @@ from streamlib.durable.records import (
 from streamlib.durable.rules import Delete, LogState, Open, Stop
 from streamlib.durable.settings import Settings
 from streamlib.durable.writer import LogWriter
+from streamlib.pipeline.branches import leave_group
 from streamlib.request.mistakes import check_kind
 from streamlib_parsers.events import RunEvent
 from streamlib_parsers.json_text import DECODE_ERRORS
@@ -86,13 +87,11 @@ class Log:
         self._group.start_soon(self._hub.run)
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         group = self._entered()
         self._group = None
-        group.cancel_scope.cancel()
         try:
-            # Without the block's exception, which the task group would wrap.
-            await group.__aexit__(None, None, None)
+            await leave_group(group, error)
         finally:
             if self._owns_engine:
                 await self._engine.aclose()

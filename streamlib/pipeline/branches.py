@@ -63,6 +63,23 @@ class Signal:
         await self._event.wait()
 
 
+async def leave_group(group: TaskGroup, error: object = None) -> None:
+    """Ends a task group whose block is left: cancels its tasks, and waits for them.
+
+    Args:
+        group: the group, entered by `__aenter__`.
+        error: the exception of the block, which goes on by itself: the group would wrap it in an
+            `ExceptionGroup`, and `except StreamError` would not catch it.
+    """
+    group.cancel_scope.cancel()
+    if isinstance(error, anyio.get_cancelled_exc_class()):
+        # The group waits under a cancellation of its own. Raised in place of that of asyncio
+        # (`Task.cancel`, Ctrl-C) it would look like one of anyio, which a scope further out ends.
+        await group.__aexit__(type(error), error, error.__traceback__)
+    else:
+        await group.__aexit__(None, None, None)
+
+
 class TaskBlock:
     """Base of what has tasks of its own: they are cancelled at the end of its block."""
 
@@ -79,10 +96,7 @@ class TaskBlock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._group.cancel_scope.cancel()
-        # Without the exception: the group would wrap it in an ExceptionGroup, and `except
-        # StreamError` would not catch it. As nothing is returned, it goes on by itself.
-        await self._group.__aexit__(None, None, None)
+        await leave_group(self._group, error)
 
 
 async def read_lists(

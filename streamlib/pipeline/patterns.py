@@ -194,7 +194,8 @@ class Replacer:
     """A text machine that substitutes matches, as `re.sub` would in the whole text.
 
     Several patterns are one pass: where two match at one place, the first of the list is taken.
-    What was put in is not looked at again. A match longer than `longest` is substituted in pieces.
+    What was put in is not looked at again. Of a match longer than `longest` a part comes
+    out, or all of it: each window of so many characters is decided about alone.
     """
 
     def __init__(

@@ -96,13 +96,22 @@ class Pipeline(AsyncOnly, Delivery, Generic[Event_co]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end_early()
+        await self.leave(kind, error, traceback)
+
+    async def leave(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leaves the block of the source; what has come out can still be taken."""
         try:
             if self._reader is not None:
                 reader = self._reader
                 self._reader = None
                 await reader.__aexit__(kind, error, traceback)
         finally:
-            self._end_early()
             await self._leave_source(kind, error, traceback)
         interruption = self._flow.interruption if self._flow is not None else None
         if interruption is not None:

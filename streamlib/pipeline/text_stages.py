@@ -66,8 +66,9 @@ def replace(
         with_: a template as `re.sub` takes it, or a function of the match.
         of: the texts: "text", "reasoning", "refusal", "arguments". Of arguments each string value
             of the JSON is a text of its own; keys are not changed.
-        longest: characters that are looked at to decide about one match. A longer one is
-            substituted in pieces, with ``Notice("match_too_long")``.
+        longest: characters that are looked at to decide about one match. Of a longer one a part
+            comes out, or all of it, and only sometimes with ``Notice("match_too_long")``: let it be
+            more than a secret can have.
 
     Raises:
         ValueError: a pattern is malformed, can match the empty text, repeats lazily what can match

@@ -14,6 +14,7 @@ from streamlib.client.options import StreamOptions
 from streamlib.client.stream import ResponseStream
 from streamlib.client.watch import RunWatch, Watcher
 from streamlib.history.recover import recover
+from streamlib.pipeline.branches import leave_group
 from streamlib.pipeline.numbers import check_count
 from streamlib.pipeline.opening import pipe as pipe_method
 from streamlib.request.conversation import History
@@ -135,14 +136,14 @@ class PipedRun:
             self._calls.cancel()
         await self._stream.aclose()
 
-    async def __aexit__(self, *failure: object) -> None:
+    async def __aexit__(
+        self, kind: object = None, error: object = None, traceback: object = None
+    ) -> None:
         try:
             await self._stream.aclose()
         finally:
-            self._watch.ended(self.response, *failure)
-            self._group.cancel_scope.cancel()
-            # Without the exception of the block, which the group would wrap in another one.
-            await self._group.__aexit__(None, None, None)
+            self._watch.ended(self.response, kind, error, traceback)
+            await leave_group(self._group, error)
 
     def _watched(self, client: Client, prompt: Prompt, name: str | None) -> RunWatch:
         """The client's telemetry of this run, and of the calls that it makes; or nobody's."""

@@ -15,6 +15,7 @@ import anyio.from_thread
 import anyio.lowlevel
 
 from streamlib.asgi import AsgiExchange, Message
+from streamlib.pipeline.branches import leave_group
 from streamlib.web.event_sender import EventSender
 from streamlib.web.public_errors import ErrorText, public_text
 from streamlib.web.sources import (
@@ -104,8 +105,8 @@ class ByteIterator:
             await self._start()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
+        await self._leave(error)
 
     def __aiter__(self) -> Self:
         return self
@@ -156,13 +157,14 @@ class ByteIterator:
 
     async def aclose(self) -> None:
         """Ends the iteration and closes the connection to the model. A second call does nothing."""
+        await self._leave(None)
+
+    async def _leave(self, error: object) -> None:
         self._ended = True
         group = self._group
         self._group = None
-        if group is None:
-            return
-        group.cancel_scope.cancel()
-        await group.__aexit__(None, None, None)
+        if group is not None:
+            await leave_group(group, error)
 
     def close(self) -> None:
         """Ends the iteration from any thread, without waiting; Django closes its streams so."""

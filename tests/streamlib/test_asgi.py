@@ -109,6 +109,13 @@ async def test_exchange_cancels_its_block_when_the_client_leaves() -> None:
     assert not server.is_complete
 
 
+@pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt])
+async def test_exception_of_an_exchange_comes_out_alone(kind: type[BaseException]) -> None:
+    with pytest.raises(kind):
+        async with Server().exchange().while_connected():
+            raise kind
+
+
 async def test_client_that_leaves_after_the_end_has_everything() -> None:
     server = Server()
     exchange = server.exchange()

@@ -11,6 +11,7 @@ It is `Client` in a thread of its own with an event loop: the same names, option
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -85,6 +86,17 @@ class _Connections:
             for stream in open_streams:
                 group.start_soon(stream.aclose)
         await self.client.aclose()
+
+
+def _runs_trio() -> bool:
+    """Whether trio runs in this thread."""
+    if "trio" not in sys.modules:
+        return False
+    try:
+        sys.modules["trio"].lowlevel.current_trio_token()
+    except RuntimeError:
+        return False
+    return True
 
 
 _open: set[_Connections] = set()
@@ -460,7 +472,13 @@ class SyncClient(SyncOnly):
         if self._connections.are_closed:
             raise RuntimeError(CLOSED)
         with self._connections.lock:
+            if self._client._opened_transport is None and _runs_trio():
+                # Made here, its limit of connections would be one of trio's.
+                self._connections.loop.call(self._create_transport_in_loop)
             _ = self._client._transport
+
+    async def _create_transport_in_loop(self) -> None:
+        _ = self._client._transport
 
     def _opened(self, stream: LockedStream) -> None:
         """Notes a stream that is about to be entered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -112,11 +113,15 @@ class HostedDriver:
 
     async def _stay(self, opened: Future[None]) -> None:
         """Enters the pipeline, and waits until it is to be left."""
-        async with self.delivery:
+        await self.delivery.__aenter__()
+        try:
             self._opening = None
             opened.set_result(None)
             if self._left is not None:
                 await self._left.wait()
+        finally:
+            # Not `__aexit__`: the reader, in its thread, has not taken the last events yet.
+            await self.delivery.leave(*sys.exc_info())
 
     async def _leave(self) -> None:
         self._is_left = True

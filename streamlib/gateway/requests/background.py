@@ -42,6 +42,7 @@ from streamlib.gateway.targets.streams import (
     hide_missing_key,
 )
 from streamlib.gateway.watch.observer import Watch
+from streamlib.pipeline.branches import leave_group
 from streamlib.providers.wire_specs import gateway_spec
 from streamlib.wires.responses.background import NumberedFrames, StoredResponse, response_object
 from streamlib_parsers.accumulate import Accumulator
@@ -168,10 +169,9 @@ class BackgroundResponses:
         await self._group.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         # Each log gets its end: the response was stopped.
-        self._group.cancel_scope.cancel()
-        await self._group.__aexit__(None, None, None)
+        await leave_group(self._group, error)
 
     @property
     def count(self) -> int:

@@ -20,6 +20,7 @@ import anyio
 import h11
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 
+from streamlib.pipeline.branches import leave_group
 from streamlib.testing.provider.behaviour import Behaviour, ReceivedRequest, RequestHook
 from streamlib.testing.provider.connections import is_upgrade, reset_on_close
 from streamlib.testing.provider.provider import Loopback, Responder
@@ -77,15 +78,13 @@ async def running(
         port: TCP port; 0 selects any free port.
         on_request: called with each request of a wire, before it is checked.
     """
-    raised: Exception | None = None
-    async with anyio.create_task_group() as group:
-        try:
-            yield await group.start(partial(serve, behaviour, port=port, on_request=on_request))
-        except Exception as error:  # noqa: BLE001  # raised again below, outside of the group
-            raised = error
-        group.cancel_scope.cancel()
-    if raised is not None:
-        raise raised
+    group = await anyio.create_task_group().__aenter__()
+    try:
+        yield await group.start(partial(serve, behaviour, port=port, on_request=on_request))
+    except BaseException as error:
+        await leave_group(group, error)
+        raise
+    await leave_group(group)
 
 
 async def serve_connection(provider: Loopback, stream: SocketStream) -> None:

@@ -210,8 +210,11 @@ def test_command_serves_without_a_key_and_stops_cleanly(log_format: str) -> None
     assert "fast" in printed
     assert "ANTHROPIC_BASE_URL" in printed
     if log_format == "json":
-        line, stopping = [msgspec.json.decode(text) for text in errors.splitlines()]
-        assert stopping["message"] == "stopping: 0 streams open, up to 25 seconds"
+        lines = [msgspec.json.decode(text) for text in errors.splitlines()]
+        # The client has its response a moment before the line of it is written.
+        [line] = [line for line in lines if line["message"] == "request"]
+        [stopping] = [line["message"] for line in lines if line["message"] != "request"]
+        assert stopping == "stopping: 0 streams open, up to 25 seconds"
         assert (line["requested_model"], line["model"]) == ("fast", "loopback:echo")
     else:
         assert "chat fast -> loopback:echo: stop" in errors

@@ -3,8 +3,10 @@ no task is left running."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -17,13 +19,16 @@ from streamlib import (
     Completed,
     ErrorInfo,
     Failed,
+    FunctionCall,
     OutputItemDone,
     OutputTextDelta,
     Prompt,
     ResponseEvent,
     StreamError,
     accumulate,
+    agent,
 )
+from streamlib.durable import open_log
 from streamlib.pipeline import (
     Keep,
     Measure,
@@ -36,9 +41,11 @@ from streamlib.pipeline import (
     through,
     until,
 )
-from streamlib.testing import echo_response
+from streamlib.testing import MODEL, echo_response, scripted
 from streamlib.testing.invariants import join_deltas
+from tests.support.cases import each_case
 from tests.support.events_source import EventsSource
+from tests.support.loops import asyncio_alone
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
 
@@ -306,6 +313,54 @@ async def test_cancelled_block_ends_only_with_its_scope(open_block: Any) -> None
     assert scope.cancelled_caught
     assert not after
     await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def running_call() -> AsyncGenerator[object]:
+    """The block of a run whose call does not return."""
+
+    async def hang() -> None:
+        await anyio.sleep_forever()
+
+    async with (
+        scripted([[FunctionCall("", "hang", "{}")], "Done."]) as client,
+        agent(client, "Go.", [hang], model=MODEL) as run,
+    ):
+        with anyio.move_on_after(0.1):
+            await collect(run)
+        yield run
+
+
+@asyncio_alone
+@each_case("make", [lambda: tee(EventsSource(EVENTS, stall=30), 2), open_log, running_call])
+async def test_asyncios_own_cancellation_is_no_scopes(make: Callable[[], Any]) -> None:
+    """A scope further out took it for its own, and the block's task went on."""
+    entered = asyncio.Event()
+
+    async def serve_one() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.01)
+
+    async def serve() -> None:
+        async with anyio.create_task_group() as connections:
+            connections.start_soon(serve_one)
+            await anyio.sleep_forever()
+
+    async def use() -> None:
+        async with anyio.create_task_group() as server:
+            server.start_soon(serve)
+            async with make():
+                entered.set()
+                await anyio.sleep_forever()
+
+    task = asyncio.create_task(use())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def test_grouped_errors_of_the_caller_stay_grouped() -> None:

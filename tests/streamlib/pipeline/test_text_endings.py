@@ -22,6 +22,7 @@ from streamlib.pipeline import (
     stop_at,
     through,
 )
+from streamlib.testing import MODEL, scripted, sync_loopback
 from streamlib.testing.invariants import check
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -37,7 +38,7 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.items import FunctionCall, Message, Text
-from streamlib_parsers.response import Choice
+from streamlib_parsers.response import Choice, Response
 from streamlib_parsers.usage import Usage
 from tests.support.cases import each_case
 
@@ -67,6 +68,30 @@ def interleaved(
     terminal = Completed("r", "m", "stop", choices=ends, usage=Usage())
     events += [*then, terminal]
     return [with_fields(event, seq=seq) for seq, event in enumerate(events)]
+
+
+@each_case(
+    "stages", [[limit(characters=7)], [stop_at(" four")], [limit(characters=1), guard(bool)]]
+)
+def test_sync_stream_that_a_stage_ends_is_not_cancelled(stages: list[Keep]) -> None:
+    """Its loop's thread closes the source first; that counted as leaving before the end."""
+    turns = ["one two three four five"]
+
+    async def read() -> Response:
+        async with scripted(turns) as client, client.stream("x", MODEL).pipe(*stages) as events:
+            async for _ in events:
+                pass
+        return events.response
+
+    expected = anyio.run(read)
+    with sync_loopback(turns=turns) as sync_client:
+        with sync_client.stream("x", MODEL).pipe(*stages) as sync_events:
+            for _ in sync_events:
+                pass
+        found = sync_events.response
+    assert found.error is None
+    assert (found.status, found.text) == (expected.status, expected.text)
+    assert (found.stop_reason, found.notices) == (expected.stop_reason, expected.notices)
 
 
 def deltas(events: Sequence[Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from functools import cache
 from typing import Any, Final, get_args
@@ -27,6 +28,7 @@ from streamlib.wires.faults import fault_index
 from streamlib_parsers.classification import classify
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.cases import each_case
+from tests.support.loops import asyncio_alone
 
 FAULTS: Final = get_args(Fault)
 KINDS: Final = {
@@ -175,6 +177,24 @@ def test_misspelt_options_are_type_errors_at_the_call() -> None:
 def test_sync_loopback_serves_every_wire(wire_api: WireApi) -> None:
     with sync_loopback(wire_api, turns=["Hello"], client=ONCE) as client:
         assert client.text("Hi.", MODEL) == "Hello"
+
+
+@pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt, SystemExit])
+async def test_exception_of_the_block_comes_out_alone(kind: type[BaseException]) -> None:
+    """A task group around it made a group of Ctrl-C, which no `except` expects."""
+    with pytest.raises(kind):
+        async with loopback():
+            raise kind
+
+
+@asyncio_alone
+async def test_block_in_a_handler_of_a_cancellation_ends() -> None:
+    """It raised again what the code around it was handling."""
+    try:
+        raise asyncio.CancelledError
+    except asyncio.CancelledError:
+        async with loopback() as client:
+            assert await client.text("hi", MODEL)
 
 
 def test_options_of_a_client_are_all_typed() -> None:

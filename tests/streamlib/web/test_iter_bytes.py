@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import anyio
 import anyio.to_thread
 import pytest
@@ -12,6 +14,7 @@ from streamlib.web.byte_iterator import BUFFER_BYTES
 from streamlib_parsers import ErrorInfo
 from tests.support.asgi_calls import AsgiCall
 from tests.support.client_streams import FRAMES, stream_over
+from tests.support.loops import asyncio_alone
 from tests.support.response_bodies import text
 from tests.support.ui_streams import read_vercel
 from tests.support.web_runs import Run
@@ -52,6 +55,17 @@ async def test_leaving_the_block_closes_the_stream() -> None:
     async with iter_bytes(silent, "vercel", on_done=save) as body:
         await anext(body)
     assert seen == ["cancelled"]
+
+
+@asyncio_alone
+async def test_iterator_closed_in_an_exception_raises_nothing() -> None:
+    """It raised again what the code around it was handling."""
+    body = iter_bytes(stream_over(*FRAMES[:3], 100.0), "vercel")
+    await anext(body)
+    try:
+        raise asyncio.CancelledError
+    except asyncio.CancelledError:
+        await body.aclose()
 
 
 async def test_nothing_comes_after_closing() -> None:

@@ -436,6 +436,8 @@ async def test_works_where_an_event_loop_runs() -> None:
         assert client.text(make_request(URL)) == "Hello there"
         with client.stream(make_request(URL)) as stream:
             assert "".join(stream.text()) == "Hello there"
+    with sync_loopback(turns=["Hello there"]) as client:  # its limit of connections has a loop
+        assert client.text("hi", MODEL) == "Hello there"
 
 
 EXIT: Final = """
