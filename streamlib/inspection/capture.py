@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from streamlib.inspection.document import Finding
 from streamlib.inspection.file_parts import FilePart, part_of
 from streamlib.inspection.forms import open_file
 from streamlib.inspection.wire_markers import likely_wire
@@ -17,9 +18,6 @@ from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
 from streamlib_parsers.protocol import Parser, parse_body, parser
-
-if TYPE_CHECKING:
-    from streamlib.inspection.document import Finding
 
 CHUNK_BYTES: Final = 1 << 20
 """Bytes fed to a parser at a time: small enough that progress can be shown."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from streamlib.inspection.document import Finding
 from streamlib.recording.files import Chunk, Recording, from_body
-
-if TYPE_CHECKING:
-    from streamlib.inspection.document import Finding
 
 FILE_BYTES: Final = 512 << 20
 """Maximum of bytes of a file, and of what it is opened into: twice the most that one response may
