@@ -471,14 +471,16 @@ class SyncClient(SyncOnly):
         """Creates the transport, if this is the first request of any thread."""
         if self._connections.are_closed:
             raise RuntimeError(CLOSED)
+        if self._client._opened_transport is None and _runs_trio():
+            # Made here, its limit of connections would be one of trio's. Not with the lock, which
+            # the loop takes when it closes: each would wait for the other.
+            self._connections.loop.call(self._create_transport_in_loop)
         with self._connections.lock:
-            if self._client._opened_transport is None and _runs_trio():
-                # Made here, its limit of connections would be one of trio's.
-                self._connections.loop.call(self._create_transport_in_loop)
             _ = self._client._transport
 
     async def _create_transport_in_loop(self) -> None:
-        _ = self._client._transport
+        with self._connections.lock:
+            _ = self._client._transport
 
     def _opened(self, stream: LockedStream) -> None:
         """Notes a stream that is about to be entered."""

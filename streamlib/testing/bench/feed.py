@@ -216,8 +216,7 @@ def _defect(case: Case) -> str | None:
         return None
     return (
         f"reads {case.name} otherwise in chunks of {case.chunking} than whole, and its speed there "
-        f"says nothing: streamlib fuzz {case.contestant} finds a short body of that "
-        "kind"
+        f"says nothing: streamlib fuzz {case.contestant} finds a short body of that kind"
     )
 
 

@@ -66,6 +66,8 @@ async def test_iterator_closed_in_an_exception_raises_nothing() -> None:
         raise asyncio.CancelledError
     except asyncio.CancelledError:
         await body.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(body)
 
 
 async def test_nothing_comes_after_closing() -> None:

@@ -23,6 +23,7 @@ from streamlib.client import Client, StreamOptions
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.client.sync import SyncOptions
+from streamlib.client.sync.loop_thread import LoopThread
 from streamlib.client.sync.stream import SyncStream
 from streamlib.pipeline import Keep, coalesce, map_text
 from streamlib.testing import MODEL, sync_loopback, sync_replay
@@ -438,6 +439,26 @@ async def test_works_where_an_event_loop_runs() -> None:
             assert "".join(stream.text()) == "Hello there"
     with sync_loopback(turns=["Hello there"]) as client:  # its limit of connections has a loop
         assert client.text("hi", MODEL) == "Hello there"
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"], indirect=True)
+async def test_transport_is_made_in_the_loop_without_the_lock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The loop takes the lock when it closes: a request and `close` waited for each other."""
+    held: list[bool] = []
+    call = LoopThread.call
+    with sync_loopback() as client:
+        lock = client._connections.lock
+
+        def watched(loop: Any, function: Any, *args: Any) -> Any:
+            held.append(lock.locked())
+            return call(loop, function, *args)
+
+        monkeypatch.setattr(LoopThread, "call", watched)
+        client.stream("hi", MODEL)
+    assert held
+    assert not any(held)
 
 
 EXIT: Final = """
